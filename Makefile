@@ -1,0 +1,52 @@
+# Every target makes the environment it needs. Start with `make up` or `make test`.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+PYTEST := $(BIN)/pytest
+# `make up ARGS="--listeners PLAINTEXT://127.0.0.1:9093"` passes options on to the broker.
+ARGS ?=
+UNIT := tests/unit
+
+.DEFAULT_GOAL := help
+.PHONY: help env up test check lint types unit bench format lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+env: $(STAMP) ## create .venv with everything a developer needs
+
+$(STAMP): tools/environment.sh pyproject.toml requirements.lock hatch_build.py src/penstock/records/_kernel.pyx
+	@sh tools/environment.sh $(VENV)
+
+up: $(STAMP) ## run the broker on this machine, in the foreground, data in ./data
+	@exec $(BIN)/penstock serve --profile development --data-dir data $(ARGS)
+
+test: $(STAMP) lint types ## all tests, with every real part they need
+	@$(BIN)/python tools/prepare_peers.py
+	@$(PYTEST) -n 2 --dist loadscope tests
+
+check: $(STAMP) lint types unit ## the fast part: lint, types, unit tests
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+unit: $(STAMP)
+	@$(PYTEST) -n 2 -q $(UNIT)
+
+bench: $(STAMP) ## measure against Apache Kafka on this machine; prints one table of ratios
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+format: $(STAMP) ## format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: $(STAMP) ## choose the newest versions of all dependencies again
+	@sh tools/lock.sh $(VENV)
+
+clean: ## remove what the targets made here (not ./data)
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,151 @@
+"""`penstock serve`: one broker in the foreground, until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+import penstock
+from penstock.base.config import broker_keys
+from penstock.base.config.broker import BrokerConfig
+from penstock.base.config.declaration import ConfigErrors
+from penstock.base.config.loading import load_broker_config
+from penstock.base.logs import configure_logging
+from penstock.base.system import SystemWorld, new_event_loop
+from penstock.server.broker import Broker, StartError
+from penstock.server.file_limit import raise_file_limit
+
+log = logging.getLogger(__name__)
+
+_NEXT_STEPS = """
+  Any Kafka client works; nothing needs to be created first. In another terminal, for example:
+    kcat -P -b {address} -t greetings         # type lines, Ctrl-D ends
+    kcat -C -b {address} -t greetings -e      # reads them back
+  Ctrl-C stops the broker; the data stays in {directory}.
+"""
+
+
+def _parse_override(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    overrides = {}
+    for value in values:
+        key, separator, text = value.partition("=")
+        if not separator or not key.strip():
+            raise click.BadParameter(f"{value!r} is not of the form key=value")
+        overrides[key.strip()] = text.strip()
+    return overrides
+
+
+@click.command("serve", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Properties file with Kafka's keys, such as an existing server.properties.",
+)
+@click.option("--data-dir", metavar="DIR", help="Where the data lies (sets log.dirs); made when it is missing.")
+@click.option("--listeners", metavar="LIST", help="Addresses to listen on, such as PLAINTEXT://127.0.0.1:9092.")
+@click.option("--advertised-listeners", metavar="LIST", help="Addresses that clients are told to connect to.")
+@click.option(
+    "--override", multiple=True, metavar="KEY=VALUE", callback=_parse_override, help="Set one key; repeatable."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["development"]),
+    help="Defaults for a laptop: shorter waits. Everything set elsewhere wins over it.",
+)
+def command(
+    config_file: Path | None,
+    data_dir: str | None,
+    listeners: str | None,
+    advertised_listeners: str | None,
+    override: dict[str, str],
+    profile: str | None,
+) -> None:
+    """Run a broker in the foreground.
+
+    Settings come from the file, then KAFKA_* environment variables (KAFKA_NUM_PARTITIONS is num.partitions), then these
+    options; the later wins. Without any, the broker listens on port 9092 and keeps its data in /tmp/kafka-logs, as
+    Kafka does.
+    """
+    flags = dict(override)
+    named = {
+        broker_keys.LOG_DIRS.name: data_dir,
+        broker_keys.LISTENERS.name: listeners,
+        broker_keys.ADVERTISED_LISTENERS.name: advertised_listeners,
+    }
+    flags.update({key: value for key, value in named.items() if value is not None})
+    try:
+        config = load_broker_config(file=config_file, environ=os.environ, flags=flags, profile=profile)
+    except ConfigErrors as errors:
+        _fail(str(errors))
+    as_json = config[broker_keys.PENSTOCK_LOG_FORMAT] == "json"
+    configure_logging(format="json" if as_json else "text", level=config[broker_keys.PENSTOCK_LOG_LEVEL])
+    for warning in config.warnings:
+        log.warning(warning)
+    raise_file_limit()
+    loop = new_event_loop()
+    try:
+        loop.run_until_complete(_serve(loop, config, show_next_steps=profile == "development"))
+    except StartError as error:
+        _fail(str(error))
+    finally:
+        loop.close()
+
+
+async def _serve(loop: asyncio.AbstractEventLoop, config: BrokerConfig, *, show_next_steps: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_once(stop))
+    world = SystemWorld(loop, threads=config[broker_keys.PENSTOCK_IO_THREADS])
+    broker = Broker(config, world, random.SystemRandom())
+    started = world.clock.monotonic()
+    try:
+        await broker.start()
+        _announce(broker, world.clock.monotonic() - started, show_next_steps=show_next_steps)
+        # What the start has built lives as long as the broker: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        await stop.wait()
+        log.info("stopping")
+    finally:
+        await broker.stop()
+        await world.close()
+
+
+def _stop_once(stop: asyncio.Event) -> Callable[[], Any]:
+    def stop_or_exit() -> None:
+        if stop.is_set():
+            # A second signal means that somebody does not want to wait; recovery copes with the rest.
+            os._exit(130)
+        stop.set()
+
+    return stop_or_exit
+
+
+def _announce(broker: Broker, seconds: float, *, show_next_steps: bool) -> None:
+    addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
+    directory = ", ".join(broker.log_directories)
+    click.echo(
+        f"Penstock {penstock.__version__} ready: broker {broker.node_id} on {addresses}, "
+        f"data in {directory} ({seconds:.2f} s)"
+    )
+    if show_next_steps:
+        first = broker.endpoints[0]
+        click.echo(_NEXT_STEPS.format(address=f"{first.host}:{first.port}", directory=directory))
+    sys.stdout.flush()
+
+
+def _fail(message: str) -> None:
+    click.echo(f"error: {message}", err=True)
+    sys.exit(1)

@@ -1,0 +1,270 @@
+"""The composition root of a broker: builds every part, starts them from the disk upwards, stops them in reverse.
+
+The order of a start: lock the log directories, load the metadata, open the logs, take the controller's place, adopt
+partition directories that the metadata does not know, bind the listeners, register, take up the partitions, and only then
+read from clients. A client that connects a moment too early waits in the socket's backlog.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+import random
+from collections.abc import Sequence
+
+from penstock.base.config import broker_keys as keys
+from penstock.base.config.broker import BrokerConfig
+from penstock.base.config.effective import connections_per_ip_overrides
+from penstock.base.config.topic import TopicConfig, validate_topic_overrides
+from penstock.base.metrics import Metrics
+from penstock.base.ports import World
+from penstock.base.types import new_uuid
+from penstock.controller.adoption import FoundPartition
+from penstock.controller.brokers import RegisterBroker
+from penstock.controller.controller import Controller
+from penstock.controller.topics import TopicRules
+from penstock.metadata.deltas import Delta
+from penstock.metadata.image import BrokerRegistration, ClusterImage, Endpoint, TopicState
+from penstock.metadata.local.store import FILE_NAME, LocalMetadataStore
+from penstock.metadata.store import MetadataCorruptError
+from penstock.replication.manager import ReplicaManager
+from penstock.replication.settings import TopicSettings
+from penstock.security.authorizer import AllowAll
+from penstock.security.quotas import Unlimited
+from penstock.server.api import Context
+from penstock.server.connection_quotas import ConnectionQuotas
+from penstock.server.dispatch import Dispatcher
+from penstock.server.fetch_sessions import FetchSessions
+from penstock.server.listener import Listener
+from penstock.server.memory import MemoryBudget
+from penstock.server.producer_ids import ProducerIds
+from penstock.server.registry import ALL_APIS
+from penstock.server.session import SessionLimits
+from penstock.server.topic_settings import log_config, topic_settings
+from penstock.storage.config import LogConfig
+from penstock.storage.log_directory import LogDirectoryError
+from penstock.storage.manager import LogManager, LogManagerSettings
+
+log = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The broker cannot start; the message says why and what to do."""
+
+
+class Broker:
+    """One broker. `config` may be replaced by a dynamic change; everything reads it anew when it matters."""
+
+    def __init__(self, config: BrokerConfig, world: World, rng: random.Random) -> None:
+        self.config = config
+        self.node_id = config.node_id
+        self.metrics = Metrics()
+        self._world = world
+        self._rng = rng
+        self._registration: BrokerRegistration | None = None
+        self._listeners: list[Listener] = []
+        self._store = LocalMetadataStore(
+            os.path.join(config.log_dirs[0], FILE_NAME), files=world.files, tasks=world.tasks
+        )
+        self._logs = LogManager(
+            config.log_dirs,
+            files=world.files,
+            clock=world.clock,
+            tasks=world.tasks,
+            node_id=config.node_id,
+            rng=rng,
+            metrics=self.metrics,
+            settings=_log_manager_settings(config),
+            log_config_for=self._log_config_for,
+        )
+        self._controller = Controller(self.node_id, self._store, tasks=world.tasks, rules=self._topic_rules)
+        self._replicas = ReplicaManager(
+            self.node_id,
+            self._logs,
+            clock=world.clock,
+            tasks=world.tasks,
+            metrics=self.metrics,
+            settings_for=self._topic_settings_for,
+            lag_time_max_ms=config[keys.REPLICA_LAG_TIME_MAX_MS],
+        )
+
+    @property
+    def log_directories(self) -> Sequence[str]:
+        return self.config.log_dirs
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """Where clients are told to find this broker."""
+        assert self._registration is not None
+        return self._registration.endpoints
+
+    # -- Start and stop --------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        try:
+            await self._start_storage()
+        except (LogDirectoryError, MetadataCorruptError) as error:
+            raise StartError(str(error)) from error
+        except OSError as error:
+            raise StartError(f"the data in {', '.join(self.config.log_dirs)} cannot be used: {error}") from error
+        await self._bind_listeners()
+        await self._register()
+        await self._replicas.start(self._store.image)
+        self._store.subscribe(self._on_metadata)
+        self._logs.start_background()
+        for listener in self._listeners:
+            await listener.serve()
+
+    async def _start_storage(self) -> None:
+        await self._logs.take_directories()
+        await self._store.load()
+        found = await self._logs.start()
+        await self._controller.start(self._logs.cluster_id)
+        adoption = await self._controller.adopt_topics(
+            [
+                FoundPartition(
+                    topic=each.topic_partition.topic,
+                    partition=each.topic_partition.partition,
+                    topic_id=each.topic_id,
+                    latest_epoch=-1 if each.log.latest_epoch is None else each.log.latest_epoch,
+                )
+                for each in found
+            ],
+            broker_id=self.node_id,
+            configs_for=lambda topic: {},
+        )
+        for place in adoption.deleted:
+            await self._logs.delete(place)
+        for place in adoption.stray:
+            await self._logs.mark_stray(place)
+
+    async def _bind_listeners(self) -> None:
+        dispatcher = Dispatcher(self._context(), ALL_APIS, authorizer=AllowAll(), quotas=Unlimited())
+        config = self.config
+        quotas = ConnectionQuotas(
+            connections_max=config[keys.MAX_CONNECTIONS],
+            per_ip_max=config[keys.MAX_CONNECTIONS_PER_IP],
+            per_ip_overrides=connections_per_ip_overrides(config),
+        )
+        budget = MemoryBudget(config[keys.QUEUED_MAX_REQUEST_BYTES])
+        for declared in config.listeners:
+            listener = Listener(
+                declared.name,
+                declared.host,
+                declared.port,
+                dispatch=dispatcher.dispatch,
+                network=self._world.network,
+                tasks=self._world.tasks,
+                clock=self._world.clock,
+                metrics=self.metrics,
+                limits=_session_limits(config),
+                quotas=quotas,
+                budget=budget,
+            )
+            try:
+                await listener.bind()
+            except OSError as error:
+                raise StartError(
+                    f"cannot listen on {declared}: {error.strerror or error}; stop what uses that address, or choose "
+                    "another one with --listeners"
+                ) from error
+            self._listeners.append(listener)
+
+    def _context(self) -> Context:
+        return Context(
+            node_id=self.node_id,
+            config=self.config,
+            store=self._store,
+            replicas=self._replicas,
+            controller=self._controller,
+            producer_ids=ProducerIds(self._allocate_producer_ids),
+            fetch_sessions=FetchSessions(
+                clock=self._world.clock,
+                rng=self._rng,
+                slots_max=self.config[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
+            ),
+            authorizer=AllowAll(),
+            clock=self._world.clock,
+            tasks=self._world.tasks,
+            metrics=self.metrics,
+            apis={int(api.key): api for api in ALL_APIS},
+        )
+
+    async def _register(self) -> None:
+        endpoints = tuple(
+            Endpoint(
+                listener=advertised.name,
+                host=advertised.host,
+                port=advertised.port or bound.port,
+                security_protocol=advertised.security_protocol,
+            )
+            for advertised, bound in zip(self.config.advertised_listeners, self._listeners, strict=True)
+        )
+        self._registration = await self._controller.register_broker(
+            RegisterBroker(
+                broker_id=self.node_id,
+                endpoints=endpoints,
+                rack=self.config[keys.BROKER_RACK],
+                incarnation=new_uuid(self._rng),
+                clean=self._logs.was_clean,
+            )
+        )
+
+    async def stop(self) -> None:
+        """Answer who waits, close the listeners, then everything below them; a start that failed is undone too."""
+        self._replicas.stop()
+        for listener in self._listeners:
+            await listener.close()
+        await self._controller.close()
+        await self._store.close()
+        await self._logs.stop(broker_epoch=self._registration.epoch if self._registration is not None else -1)
+
+    # -- What the parts ask ----------------------------------------------------------------------------------------
+
+    async def _on_metadata(self, old: ClusterImage, new: ClusterImage, deltas: Sequence[Delta]) -> None:
+        await self._replicas.on_metadata(old, new, deltas)
+
+    async def _allocate_producer_ids(self) -> range:
+        assert self._registration is not None
+        return await self._controller.allocate_producer_ids(self.node_id, self._registration.epoch)
+
+    def _topic_rules(self) -> TopicRules:
+        return TopicRules(
+            default_num_partitions=self.config[keys.NUM_PARTITIONS],
+            default_replication_factor=self.config[keys.DEFAULT_REPLICATION_FACTOR],
+            validate_configs=lambda overrides: validate_topic_overrides(overrides, self.config),
+            new_topic_id=lambda: new_uuid(self._rng),
+            random_below=self._rng.randrange,
+        )
+
+    def _topic_settings_for(self, topic: TopicState) -> TopicSettings:
+        return topic_settings(TopicConfig(self.config, topic.configs))
+
+    def _log_config_for(self, topic: str) -> LogConfig:
+        state = self._store.image.topics.get(topic)
+        return log_config(TopicConfig(self.config, state.configs if state is not None else {}))
+
+
+def _session_limits(config: BrokerConfig) -> SessionLimits:
+    return SessionLimits(
+        request_bytes_max=config[keys.SOCKET_REQUEST_MAX_BYTES],
+        in_flight_max=config[keys.PENSTOCK_MAX_INFLIGHT_REQUESTS_PER_CONNECTION],
+        unsent_bytes_max=config[keys.PENSTOCK_MAX_UNSENT_BYTES_PER_CONNECTION],
+        idle_ms_max=config[keys.CONNECTIONS_MAX_IDLE_MS],
+        send_buffer_bytes=config[keys.SOCKET_SEND_BUFFER_BYTES],
+        receive_buffer_bytes=config[keys.SOCKET_RECEIVE_BUFFER_BYTES],
+    )
+
+
+def _log_manager_settings(config: BrokerConfig) -> LogManagerSettings:
+    return LogManagerSettings(
+        recovery_threads_per_data_dir=config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+        retention_check_interval_ms=config[keys.LOG_RETENTION_CHECK_INTERVAL_MS],
+        flush_scheduler_interval_ms=config[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS],
+        recovery_point_checkpoint_interval_ms=config[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS],
+        start_offset_checkpoint_interval_ms=config[keys.LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS],
+        high_watermark_checkpoint_interval_ms=config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
+        producer_id_expiration_ms=config[keys.PRODUCER_ID_EXPIRATION_MS],
+        producer_id_expiration_check_interval_ms=config[keys.PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS],
+        initial_task_delay_ms=config[keys.LOG_INITIAL_TASK_DELAY_MS],
+    )

@@ -1,0 +1,31 @@
+"""InitProducerId (22), versions 0-5: an id for an idempotent producer.
+
+A producer that had to bump its epoch (KIP-360, from version 3 on) sends the id it has and gets a new one: the broker
+keeps no state for plain idempotent producers, and a new id with epoch 0 is always right. Transactional ids belong to a
+transaction coordinator.
+"""
+
+from __future__ import annotations
+
+from penstock.base.errors import ErrorCode
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from penstock.security.authorizer import Operation, Requirement, ResourceType
+from penstock.server.api import Api, Context, Request
+
+
+async def handle(context: Context, request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse:
+    if message.transactional_id is not None:
+        code = ErrorCode.INVALID_REQUEST if not message.transactional_id else ErrorCode.NOT_COORDINATOR
+        return InitProducerIdResponse(error_code=code)
+    return InitProducerIdResponse(
+        throttle_time_ms=request.throttle_ms, producer_id=await context.producer_ids.next_id(), producer_epoch=0
+    )
+
+
+API = Api(
+    key=ApiKey.INIT_PRODUCER_ID,
+    versions=range(6),
+    requirements=(Requirement(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),),
+    handle=handle,
+)

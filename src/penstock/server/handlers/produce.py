@@ -1,0 +1,186 @@
+"""Produce (0), versions 3-13, announced from 0 on (KAFKA-18659: older librdkafka reads features from the lower bound).
+
+The batches are checked and appended where the session received them (see docs/decisions/0002). Most requests carry
+one batch for one partition led here that is committed by its append: those are answered without building anything.
+A request with acks=0 gets no answer; when it fails its connection is closed, which is how such a producer learns of
+it.
+
+Version 13 names topics by id. The answer explains errors from version 8 on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from penstock.base.errors import ErrorCode, KafkaError
+from penstock.protocol.apis import ApiKey
+from penstock.protocol.hot.produce import (
+    ProducePartitionResult,
+    ProduceRequest,
+    decode_produce,
+    encode_produce_one,
+    encode_produce_response,
+)
+from penstock.records.errors import RejectedRecords
+from penstock.replication.partition import Partition
+from penstock.security.authorizer import Operation, Requirement, ResourceType
+from penstock.server.api import Api, Context, Request
+from penstock.server.output import Answer
+from penstock.server.session import CloseConnection
+from penstock.server.topic_view import INTERNAL_TOPICS
+from penstock.storage.log import AppendInfo
+
+_NO_ACKS = 0
+_ADMIN_CLIENT_ID = "__admin_client"
+_ATTRIBUTES_LOW_BYTE = 22
+_TRANSACTIONAL = 0x10
+
+TopicResults = tuple[str | None, UUID | None, list[ProducePartitionResult]]
+
+
+class _Waiting(NamedTuple):
+    """A partition whose append is not committed yet: where its result stands, and what to wait for."""
+
+    results: list[ProducePartitionResult]
+    place: int
+    done: asyncio.Future[None]
+
+
+def handle(context: Context, request: Request) -> Answer:
+    produce = decode_produce(request.api_version, request.frame, request.position)
+    topics = produce.topics
+    if len(topics) != 1 or len(topics[0][2]) != 1:
+        return _handle_many(context, request, produce)
+    name, topic_id, partitions = topics[0]
+    index, records = partitions[0]
+    acks = produce.acks
+    try:
+        partition = _find_partition(context, request, produce, name, topic_id, index, records)
+        info = context.replicas.append(partition, records, acks, context.clock.time_ms(), request.api_version)  # type: ignore[arg-type]  # _find_partition has refused None
+    except KafkaError as error:
+        return _answer(request, produce, [(name, topic_id, [_failure(index, error)])])
+    if not partition.append_is_commit:
+        done = context.replicas.completion(partition, info, acks, produce.timeout_ms)
+        if done is not None:
+            results = [_success(index, info)]
+            return _answer_when_committed(request, produce, [(name, topic_id, results)], [_Waiting(results, 0, done)])
+    if acks == _NO_ACKS:
+        return None
+    return encode_produce_one(
+        request.api_version,
+        request.correlation_id,
+        name,
+        topic_id,
+        index,
+        info.first_offset,
+        info.log_append_time,
+        info.log_start_offset,
+        request.throttle_ms,
+    )
+
+
+def _find_partition(
+    context: Context,
+    request: Request,
+    produce: ProduceRequest,
+    name: str | None,
+    topic_id: UUID | None,
+    index: int,
+    records: memoryview | None,
+) -> Partition:
+    """The partition to append to; KafkaError for what must not be appended anywhere."""
+    if not -1 <= produce.acks <= 1:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {produce.acks}")
+    if name is not None:
+        partition = context.replicas.partition(name, index)
+    else:
+        assert topic_id is not None
+        partition = context.replicas.partition_by_id(topic_id, index)
+        name = partition.topic_partition.topic
+    if name in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot be written to by clients")
+    if records is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the request has no records for {name}-{index}")
+    if len(records) > _ATTRIBUTES_LOW_BYTE and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL:
+        raise _transactional_error(produce)
+    return partition
+
+
+def _transactional_error(produce: ProduceRequest) -> KafkaError:
+    if produce.transactional_id is None:
+        return KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch came without a transactional id"
+        )
+    return KafkaError(
+        ErrorCode.INVALID_TXN_STATE, f"no transaction of {produce.transactional_id!r} is open on this broker"
+    )
+
+
+def _handle_many(context: Context, request: Request, produce: ProduceRequest) -> Answer:
+    now_ms = context.clock.time_ms()
+    topics: list[TopicResults] = []
+    waiting: list[_Waiting] = []
+    for name, topic_id, partitions in produce.topics:
+        results: list[ProducePartitionResult] = []
+        for index, records in partitions:
+            try:
+                partition = _find_partition(context, request, produce, name, topic_id, index, records)
+                info = context.replicas.append(partition, records, produce.acks, now_ms, request.api_version)  # type: ignore[arg-type]  # see above
+            except KafkaError as error:
+                results.append(_failure(index, error))
+                continue
+            if not partition.append_is_commit:
+                done = context.replicas.completion(partition, info, produce.acks, produce.timeout_ms)
+                if done is not None:
+                    waiting.append(_Waiting(results, len(results), done))
+            results.append(_success(index, info))
+        topics.append((name, topic_id, results))
+    if waiting:
+        return _answer_when_committed(request, produce, topics, waiting)
+    return _answer(request, produce, topics)
+
+
+async def _answer_when_committed(
+    request: Request, produce: ProduceRequest, topics: Sequence[TopicResults], waiting: Sequence[_Waiting]
+) -> bytes | None:
+    for results, place, done in waiting:
+        try:
+            await done
+        except KafkaError as error:
+            results[place] = _failure(results[place].partition, error)
+    return _answer(request, produce, topics)
+
+
+def _answer(request: Request, produce: ProduceRequest, topics: Sequence[TopicResults]) -> bytes | None:
+    if produce.acks == _NO_ACKS:
+        failed = [
+            f"{name or topic_id}-{result.partition}: {ErrorCode(result.error_code).name}"
+            for name, topic_id, results in topics
+            for result in results
+            if result.error_code
+        ]
+        if failed:
+            raise CloseConnection(f"a produce request with acks=0 failed ({', '.join(failed)})")
+        return None
+    return encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms)
+
+
+def _success(index: int, info: AppendInfo) -> ProducePartitionResult:
+    return ProducePartitionResult(index, 0, info.first_offset, info.log_append_time, info.log_start_offset)
+
+
+def _failure(index: int, error: KafkaError) -> ProducePartitionResult:
+    record_errors = error.record_errors if isinstance(error, RejectedRecords) else ()
+    return ProducePartitionResult(index, error.code, record_errors=record_errors, error_message=error.message)
+
+
+API = Api(
+    key=ApiKey.PRODUCE,
+    versions=range(3, 14),
+    advertised_from=0,
+    requirements=(Requirement(Operation.WRITE, ResourceType.TOPIC),),
+    handle_raw=handle,
+)

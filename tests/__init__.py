@@ -1,0 +1,1 @@
+"""Penstock's tests; ``tests.support`` is what they share."""

@@ -1,0 +1,1 @@
+"""Clients nobody here wrote, each behind the same small face (``base.Client``)."""

@@ -1,0 +1,92 @@
+"""One broker per test worker, and missing peers turned into skips (or failures where nothing may be missing)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.brokers import Broker, make_target
+from tests.support.cache import PeerMissing
+
+# Foreign clients use what is deprecated and leave sockets to the collector; their warnings are not errors of ours.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import kafka  # noqa: F401
+
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except PeerMissing as missing:
+        _missing(missing)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except PeerMissing as missing:
+        _missing(missing)
+
+
+def _missing(missing: PeerMissing) -> None:
+    text = f"{missing.reason}; remedy: {missing.remedy}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker under test, shared by the tests of one worker. Whoever stops or restarts a broker starts its own."""
+    target = make_target(tmp_path_factory.mktemp("broker"))
+    target.start()
+    yield target
+    target.stop()
+
+
+@pytest.fixture
+def bootstrap(broker: Broker) -> str:
+    return broker.bootstrap
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Starts brokers of the test's own; those still running at its end are killed."""
+    started: list[Broker] = []
+
+    def start(**overrides: str) -> Broker:
+        settings = {key.replace("_", "."): value for key, value in overrides.items()}
+        target = make_target(tmp_path / f"broker{len(started)}", settings)
+        started.append(target)
+        target.start()
+        return target
+
+    yield start
+    for target in started:
+        target.kill()
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name of the test's own; the topic itself does not exist yet."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:80]
+    return f"{plain}-{next(_numbers)}"

@@ -1,0 +1,54 @@
+"""Coverage-guided fuzzing of the request decoders with atheris. Run by hand; atheris is not among the dependencies.
+
+    pip install atheris
+    PYTHONPATH=src python tests/fuzz/fuzz_protocol.py -max_total_time=600 -rss_limit_mb=1024 corpus/
+
+A corpus directory is optional. The input is a frame as it comes from a socket: header, then body. Anything but a
+message or DecodeError is a finding; libFuzzer reports crashes, more than `rss_limit_mb` of memory and inputs that take
+seconds. Produce and Fetch go through both codecs, which have to agree.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["penstock.protocol"]):
+    from penstock.protocol.apis import APIS, ApiKey
+    from penstock.protocol.errors import DecodeError
+    from penstock.protocol.hot.fetch import decode_fetch
+    from penstock.protocol.hot.produce import decode_produce
+    from penstock.protocol.requests import decode_request, decode_response, read_request_header
+
+HOT = {ApiKey.PRODUCE: decode_produce, ApiKey.FETCH: decode_fetch}
+
+
+def is_refused(decode: object, *arguments: object) -> bool:
+    assert callable(decode)
+    try:
+        decode(*arguments)
+    except DecodeError:
+        return True
+    return False
+
+
+def test_one_input(data: bytes) -> None:
+    frame = memoryview(bytearray(data))
+    try:
+        header = read_request_header(frame)
+    except DecodeError:
+        return
+    known = APIS.get(header.api_key)
+    if known is None or not known.has_version(header.api_version):
+        return
+    refused = is_refused(decode_request, header.api_key, header.api_version, frame, header.body_position)
+    hot = HOT.get(known.key)
+    if hot is not None:
+        assert is_refused(hot, header.api_version, frame, header.body_position) == refused
+    is_refused(decode_response, header.api_key, header.api_version, frame[4:])
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, test_one_input)
+    atheris.Fuzz()
