@@ -35,6 +35,8 @@ PYTHON_TYPES = {
     "uuid": "UUID",
 }
 IMPLICIT = {"bool": "False", "float64": "0.0", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID"}
+# Arrays that are null by default in Kafka's schemas, which kio does not tell.
+NULL_ARRAYS = {("ListPartitionReassignmentsRequest", "topics"), ("ConsumerGroupHeartbeatRequest", "topic_partitions")}
 
 
 @dataclasses.dataclass
@@ -98,6 +100,8 @@ def collect(cls: Any, version: int, classes: dict[str, ClassModel]) -> None:
     seen = []
     for field in dataclasses.fields(cls):
         one, nullable, structure = field_model(field)
+        if (cls.__name__, one.name) in NULL_ARRAYS:
+            one.default = None
         if structure is not None:
             collect(structure, version, classes)
         seen.append((one, nullable))

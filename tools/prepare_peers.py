@@ -1,7 +1,7 @@
 """Fetches the foreign clients and tools that the tests talk to. Quick when all of them are cached.
 
-What cannot be had on this machine is named with its remedy and is no failure here: the tests which need it skip, or fail
-when ``CI=true``.
+What cannot be had on this machine is named with its remedy and is no failure here: the tests which need it skip, or
+fail when ``CI=true``.
 """
 
 from __future__ import annotations

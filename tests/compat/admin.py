@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 TIMEOUT_S = 15.0
 
@@ -36,7 +36,7 @@ def topic_id(bootstrap: str, topic: str) -> str:
 
 
 def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
-    return list_offset(bootstrap, topic, OffsetSpec.latest(), partition)[0]
+    return list_offset(bootstrap, topic, OffsetSpec.latest(), partition)[0]  # type: ignore[no-untyped-call]
 
 
 def list_offset(bootstrap: str, topic: str, spec: OffsetSpec, partition: int = 0) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What lies on a broker's disk, read with nothing but ``struct``: the tests must not judge files by the code that wrote them."""
+"""What lies on a broker's disk, read with nothing but ``struct``: the code that wrote a file must not judge it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     max_timestamp: int
     producer_id: int
     base_sequence: int
-    count: int
+    record_count: int
 
 
 def batches_of(segment: Path) -> list[Batch]:
@@ -34,7 +34,7 @@ def batches_of(segment: Path) -> list[Batch]:
                 max_timestamp=fields[8],
                 producer_id=fields[9],
                 base_sequence=fields[11],
-                count=fields[12],
+                record_count=fields[12],
             )
         )
         position += 12 + fields[1]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.brokers import Broker, make_target
-from tests.support.cache import PeerMissing
+from tests.support.cache import PeerMissingError
 
 # Foreign clients use what is deprecated and leave sockets to the collector; their warnings are not errors of ours.
 with warnings.catch_warnings():
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         return (yield)
-    except PeerMissing as missing:
+    except PeerMissingError as missing:
         _missing(missing)
 
 
@@ -40,11 +40,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
     try:
         return (yield)
-    except PeerMissing as missing:
+    except PeerMissingError as missing:
         _missing(missing)
 
 
-def _missing(missing: PeerMissing) -> None:
+def _missing(missing: PeerMissingError) -> None:
     text = f"{missing.reason}; remedy: {missing.remedy}"
     if os.environ.get("CI") == "true":
         pytest.fail(text, pytrace=False)

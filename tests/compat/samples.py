@@ -10,7 +10,10 @@ _EVERY_BYTE = bytes(range(256))
 
 
 def sample_records() -> list[Record]:
-    """Null, empty and binary keys and values, headers of every kind, time stamps out of order. Time stamps are fresh, so that retention spares them."""
+    """Null, empty and binary keys and values, headers of every kind, time stamps out of order.
+
+    Time stamps are fresh, so that retention spares them.
+    """
     now = int(time.time() * 1000) - 60_000
     special = [
         Record(b"plain", b"a value", (), now),

@@ -14,7 +14,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource as AioConfigResource
 from aiokafka.admin.config_resource import ConfigResourceType as AioConfigResourceType
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from tests.compat.admin import create_topic
 from tests.compat.clients.base import JsonClient
@@ -104,7 +104,9 @@ def test_overridden_topic_setting(bootstrap: str, topic: str) -> None:
     assert retention["synonyms"][0] == ["retention.ms", "12345678", "DYNAMIC_TOPIC_CONFIG"]
 
 
-@pytest.mark.parametrize("setting", ["log.dirs", "listeners", "num.partitions", "log.retention.hours", "message.max.bytes"])
+@pytest.mark.parametrize(
+    "setting", ["log.dirs", "listeners", "num.partitions", "log.retention.hours", "message.max.bytes"]
+)
 def test_broker_configs(broker: Broker, setting: str) -> None:
     node = shared_peer().call(op="describe_cluster", bootstrap=broker.bootstrap)["nodes"][0][0]
     described = shared_peer().call(op="describe_configs", bootstrap=broker.bootstrap, type="BROKER", name=str(node))
@@ -143,7 +145,11 @@ def clusters(bootstrap: str) -> dict[str, tuple[str, int, list[tuple[int, str, i
         ("java", shared_peer().call(op="describe_cluster", bootstrap=bootstrap)),
         ("kafkajs", node.call(op="describe_cluster", bootstrap=bootstrap)),
     ):
-        found[name] = (answer["cluster_id"], answer["controller"], [(one[0], one[1], one[2]) for one in answer["nodes"]])
+        found[name] = (
+            answer["cluster_id"],
+            answer["controller"],
+            [(one[0], one[1], one[2]) for one in answer["nodes"]],
+        )
     return found
 
 

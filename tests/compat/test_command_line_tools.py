@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 
 from tests.compat.admin import create_topic, end_offset
 from tests.compat.clients.base import Record
@@ -13,7 +14,9 @@ from tests.support.java import shared_peer, tool_command
 
 
 def run(tool: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(tool_command(tool, *arguments), input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        tool_command(tool, *arguments), input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -21,7 +24,9 @@ def run(tool: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProc
 def test_console_producer_and_consumer(bootstrap: str, topic: str) -> None:
     lines = [f"key{index}:line {index}" for index in range(20)]
     properties = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
-    run("ConsoleProducer", "--bootstrap-server", bootstrap, "--topic", topic, *properties, stdin="\n".join(lines) + "\n")
+    run(
+        "ConsoleProducer", "--bootstrap-server", bootstrap, "--topic", topic, *properties, stdin="\n".join(lines) + "\n"
+    )
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0", "--offset", "earliest"]
     shown = ["--formatter-property", "print.key=true", "--formatter-property", "key.separator=:"]
     read = run("consumer.ConsoleConsumer", *arguments, *shown, "--max-messages", "20", "--timeout-ms", "20000")
@@ -30,17 +35,22 @@ def test_console_producer_and_consumer(bootstrap: str, topic: str) -> None:
 
 
 def test_topics(bootstrap: str, topic: str) -> None:
-    assert f"Created topic {topic}" in run("TopicCommand", "--bootstrap-server", bootstrap, "--create", "--topic", topic).stdout
+    assert (
+        f"Created topic {topic}"
+        in run("TopicCommand", "--bootstrap-server", bootstrap, "--create", "--topic", topic).stdout
+    )
     assert topic in run("TopicCommand", "--bootstrap-server", bootstrap, "--list").stdout.split()
 
 
 def test_get_offsets(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, partitions=3)
-    CLIENTS["confluent-kafka"].write(bootstrap, topic, [Record(b"k", b"v")] * 6, partition=1)
+    now = int(time.time() * 1000)
+    records = [Record(b"k", b"v", (), now + step) for step in (0, 1, 2, 9, 4, 5)]
+    CLIENTS["confluent-kafka"].write(bootstrap, topic, records, partition=1)
     offsets = run("GetOffsetShell", "--bootstrap-server", bootstrap, "--topic", topic).stdout.split()
     assert offsets == [f"{topic}:0:0", f"{topic}:1:6", f"{topic}:2:0"]
-    for time, expected in (("earliest", "0"), ("latest", "6"), ("max-timestamp", "5")):
-        arguments = ["--bootstrap-server", bootstrap, "--topic-partitions", f"{topic}:1", "--time", time]
+    for place, expected in (("earliest", "0"), ("latest", "6"), ("max-timestamp", "3")):
+        arguments = ["--bootstrap-server", bootstrap, "--topic-partitions", f"{topic}:1", "--time", place]
         assert shared_peer().tool("GetOffsetShell", *arguments).text.strip() == f"{topic}:1:{expected}"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,23 @@ TOPIC = "dumped"
 PLAIN, COMPRESSED, MIXED = 0, 1, 2
 
 
+# The tool of 4.3.1 takes -1 for the offset before a file's first record, and so complains of every segment that does
+# not begin at 0, Apache Kafka's own too. Only this exact pair is let pass: from -1 to the offset in the file's name.
+_FALSE_ALARM = re.compile(r"^Non-consecutive offsets in .*/0*(\d+)\.log\n  -1 is followed by \1\n(?!  )", re.MULTILINE)
+
+
 def complaints(result: ToolResult) -> list[str]:
     """Everything in the tool's output that says something is wrong. The tool ends with 0 even then."""
     found = [f"exit code {result.code}"] if result.code else []
-    found += [line for line in result.stderr.splitlines() if line.strip()]
-    wrong = ("isvalid: false", "invalid bytes at the end", "Mismatches", "Non-consecutive", "out of order", "not found in the log")
+    found += [line for line in _FALSE_ALARM.sub("", result.stderr).splitlines() if line.strip()]
+    wrong = (
+        "isvalid: false",
+        "invalid bytes at the end",
+        "Mismatches",
+        "Non-consecutive",
+        "out of order",
+        "not found in the log",
+    )
     return found + [line for line in result.text.splitlines() if any(one in line for one in wrong)]
 
 
@@ -38,22 +51,24 @@ def write_everything(bootstrap: str) -> None:
     """Several segments, many index entries, every codec, idempotent and plain producers."""
     create_topic(bootstrap, TOPIC, 3, {"segment.bytes": "1048576", "index.interval.bytes": "4096"})
     bulk = [Record(b"k%d" % (index % 50), (b"%08d" % index) * 60) for index in range(6000)]
-    CLIENTS["confluent-kafka"].write(bootstrap, TOPIC, bulk, partition=PLAIN, idempotent=True)
+    # The Java producer's batches have 16 KB, librdkafka's would fill a segment each and leave the indexes empty.
+    CLIENTS["java"].write(bootstrap, TOPIC, bulk, partition=PLAIN, idempotent=True)
     for codec in CODECS:
         CLIENTS["java"].write(bootstrap, TOPIC, bulk[:800], codec=codec, partition=COMPRESSED, idempotent=True)
         for name in ("kafka-python", "franz-go", "sarama"):
-            CLIENTS[name].write(bootstrap, TOPIC, sample_records(), codec=codec, partition=MIXED)
+            records = CLIENTS[name].as_written(sample_records())
+            CLIENTS[name].write(bootstrap, TOPIC, records, codec=codec, partition=MIXED)
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Broker:
     broker = make_target(tmp_path_factory.mktemp("dumped"))
     broker.start()
     try:
         write_everything(broker.bootstrap)
     finally:
         broker.stop()
-    yield broker
+    return broker
 
 
 def files_of(directory: Path, suffix: str) -> list[Path]:
@@ -121,6 +136,13 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
+def drop_second_batch(path: Path) -> None:
+    content = path.read_bytes()
+    first = 12 + int.from_bytes(content[8:12])
+    second = 12 + int.from_bytes(content[first + 8 : first + 12])
+    path.write_bytes(content[:first] + content[first + second :])
+
+
 def shift_first_entry(path: Path) -> None:
     """Moves the offset of an index entry by one."""
     content = bytearray(path.read_bytes())
@@ -134,12 +156,13 @@ def shift_first_entry(path: Path) -> None:
     [
         (".log", lambda path: flip(path, 200), ["--deep-iteration"]),
         (".log", lambda path: path.write_bytes(path.read_bytes()[:-7]), ["--deep-iteration"]),
+        (".log", drop_second_batch, ["--deep-iteration"]),
         (".index", shift_first_entry, ["--verify-index-only"]),
         (".index", lambda path: path.write_bytes(path.read_bytes() + b"\0\0\0"), ["--index-sanity-check"]),
         (".timeindex", lambda path: flip(path, 5), ["--verify-index-only"]),
         (".snapshot", lambda path: flip(path, 12), []),
     ],
-    ids=["record", "torn batch", "index entry", "index size", "time index entry", "snapshot"],
+    ids=["record", "torn batch", "missing batch", "index entry", "index size", "time index entry", "snapshot"],
 )
 def test_the_tool_does_complain(
     stopped: Broker, tmp_path: Path, suffix: str, damage: Callable[[Path], None], options: list[str]
@@ -147,6 +170,7 @@ def test_the_tool_does_complain(
     """What the tests above look for is really said of a damaged file."""
     directory = tmp_path / f"{TOPIC}-0"
     shutil.copytree(stopped.partition_dir(TOPIC, PLAIN), directory)
-    damaged = files_of(directory, suffix)[-1] if suffix == ".snapshot" else files_of(directory, suffix)[0]
+    # Not the first segment: the exception that is made for the others must not hide real damage.
+    damaged = files_of(directory, suffix)[1]
     damage(damaged)
     assert complaints(dump([damaged], *options)) != []

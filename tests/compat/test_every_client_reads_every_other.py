@@ -1,4 +1,4 @@
-"""What one client writes, with any codec, every other client reads: same keys, values, headers, time stamps, offsets."""
+"""What one client writes, with any codec, every other client reads: same keys, values, headers, times, offsets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Matrix:
         return f"matrix.{writer}.{codec}"
 
     def written_by(self, writer: str) -> dict[str, list[Record]]:
-        """By codec, the records which every reader must see; a writer that failed fails again for each of its readers."""
+        """By codec, the records which every reader must see; a failed writer fails for each of its readers."""
         if writer not in self._written:
             # Stands when the next line raises: the writer's first test shows how, the others say that it did.
             self._written[writer] = f"{writer} could not write, see its first failure"

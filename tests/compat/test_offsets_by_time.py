@@ -11,7 +11,7 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from tests.compat.admin import create_topic, list_offset
 from tests.compat.clients.base import Record
@@ -94,7 +94,9 @@ def by_kcat(bootstrap: str, timestamp: int) -> int:
 
 
 def by_get_offsets(bootstrap: str, timestamp: int) -> int:
-    result = shared_peer().tool("GetOffsetShell", "--bootstrap-server", bootstrap, "--topic", TOPIC, "--time", str(timestamp))
+    result = shared_peer().tool(
+        "GetOffsetShell", "--bootstrap-server", bootstrap, "--topic", TOPIC, "--time", str(timestamp)
+    )
     # The tool leaves out a partition where there is no such record.
     return int(result.text.strip().split(":")[2]) if result.text.strip() else -1
 
@@ -138,7 +140,7 @@ def test_earliest_latest_and_largest(written: Written) -> None:
     specs = ["earliest", "latest", "max_timestamp"]
     answers = shared_peer().call(op="offsets", bootstrap=written.bootstrap, topic=TOPIC, partition=0, specs=specs)
     assert answers == [[0, -1], [12, -1], [9, written.timestamps[9]]]
-    by_rdkafka = list_offset(written.bootstrap, TOPIC, OffsetSpec.max_timestamp())
+    by_rdkafka = list_offset(written.bootstrap, TOPIC, OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
     assert by_rdkafka == (9, written.timestamps[9])
 
 

@@ -1,4 +1,4 @@
-"""What producers may ask for: every kind of acknowledgement, idempotence, large records, topics that are not there yet."""
+"""What producers may ask for: acknowledgements, idempotence, large records, topics that are not there yet."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_many_partitions(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, partitions)
     client = CLIENTS["kafka-python"]
     for partition in (0, 7, 59):
-        client.write(bootstrap, topic, RECORDS[:partition % 5 + 1], partition=partition)
+        client.write(bootstrap, topic, RECORDS[: partition % 5 + 1], partition=partition)
     for partition in (0, 7, 59):
         read = CLIENTS["java"].read(bootstrap, topic, partition=partition, count=partition % 5 + 1)
         assert [one.offset for one in read] == list(range(partition % 5 + 1))

@@ -76,7 +76,9 @@ def test_small_fetches_with_java(bootstrap: str, topic: str) -> None:
     assert [one["offset"] for one in read] == list(range(len(expected)))
 
 
-def read_later(bootstrap: str, topic: str, start: int, settings: dict[str, Any]) -> tuple[threading.Thread, list[tuple[float, Any]]]:
+def read_later(
+    bootstrap: str, topic: str, start: int, settings: dict[str, Any]
+) -> tuple[threading.Thread, list[tuple[float, Any]]]:
     """A consumer in a thread; its list gets the arrival time and value of the first record."""
     arrived: list[tuple[float, Any]] = []
     consumer = confluent_kafka.Consumer(consumer_settings(bootstrap, **settings))
@@ -146,8 +148,9 @@ def first_error(bootstrap: str, place: confluent_kafka.TopicPartition, **setting
     try:
         while time.monotonic() < deadline:
             message = consumer.poll(0.2)
-            if message is not None and message.error() is not None:
-                return int(message.error().code())
+            error = message.error() if message is not None else None
+            if error is not None:
+                return int(error.code())
     finally:
         consumer.close()
     raise AssertionError("no error came")

@@ -60,7 +60,10 @@ def test_limits_of_the_clients(bootstrap: str, topic: str) -> None:
     with pytest.raises(KafkaException) as caught:
         producer.produce(topic, TOO_LARGE.value)
     assert caught.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
-    with kafka.KafkaProducer(bootstrap_servers=bootstrap) as other, pytest.raises(kafka.errors.MessageSizeTooLargeError):
+    with (
+        kafka.KafkaProducer(bootstrap_servers=bootstrap) as other,
+        pytest.raises(kafka.errors.MessageSizeTooLargeError),
+    ):
         other.send(topic, TOO_LARGE.value).get(10)
 
     async def run() -> None:
@@ -99,14 +102,16 @@ def test_log_append_time(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, configs={"message.timestamp.type": "LogAppendTime"})
     before = int(time.time() * 1000)
     CLIENTS["java"].write(bootstrap, topic, [FINE._replace(timestamp=1000)] * 3, codec="gzip")
-    seen = {name: [one.timestamp for one in CLIENTS[name].read(bootstrap, topic, count=3)] for name in ("java", "sarama")}
+    seen = {
+        name: [one.timestamp for one in CLIENTS[name].read(bootstrap, topic, count=3)] for name in ("java", "sarama")
+    }
     assert seen["java"] == seen["sarama"]
     assert all(stamp is not None and before <= stamp <= before + 30_000 for stamp in seen["java"])
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 def test_codec_of_the_topic(bootstrap: str, topic: str, codec: str) -> None:
-    """The broker compresses anew when the topic asks for another codec than the producer's; every language reads the result."""
+    """The broker compresses anew when the topic asks for another codec; every language reads the result."""
     create_topic(bootstrap, topic, configs={"compression.type": codec})
     now = int(time.time() * 1000)
     records = [Record(b"key", b"value %d " % index * 30, (("h", b"x"),), now + index) for index in range(50)]

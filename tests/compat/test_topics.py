@@ -13,7 +13,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin import NewTopic as AioNewTopic
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.compat.admin import create_topic, delete_topic, end_offset, topic_id
 from tests.compat.clients.base import JsonClient, Record
@@ -67,7 +67,9 @@ def test_with_kafka_topics_refused(bootstrap: str, topic: str) -> None:
     result = shared_peer().tool("TopicCommand", "--bootstrap-server", bootstrap, "--create", "--topic", topic)
     assert result.code == 1
     assert f"Topic '{topic}' already exists." in result.text + result.stderr
-    missing = shared_peer().tool("TopicCommand", "--bootstrap-server", bootstrap, "--describe", "--topic", "no-such-topic")
+    missing = shared_peer().tool(
+        "TopicCommand", "--bootstrap-server", bootstrap, "--describe", "--topic", "no-such-topic"
+    )
     assert missing.code == 1
     assert "does not exist" in missing.text + missing.stderr
 
@@ -75,7 +77,9 @@ def test_with_kafka_topics_refused(bootstrap: str, topic: str) -> None:
 def test_with_kafka_python(bootstrap: str, topic: str) -> None:
     admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        new = kafka.admin.NewTopic(topic, num_partitions=4, replication_factor=1, topic_configs={"max.message.bytes": "2000"})
+        new = kafka.admin.NewTopic(
+            topic, num_partitions=4, replication_factor=1, topic_configs={"max.message.bytes": "2000"}
+        )
         admin.create_topics([new])
         assert topic in admin.list_topics()
         described = admin.describe_topics([topic])[0]
@@ -165,7 +169,15 @@ def test_existing_topic(bootstrap: str, topic: str) -> None:
         ({"config": {"segment.bytes": "-1"}}, KafkaError.INVALID_CONFIG),
         ({"replica_assignment": [[77]], "replication_factor": -1}, KafkaError.INVALID_REPLICA_ASSIGNMENT),
     ],
-    ids=["no partitions", "replication factor", "not a number", "unknown setting", "unknown policy", "below its bound", "unknown broker"],
+    ids=[
+        "no partitions",
+        "replication factor",
+        "not a number",
+        "unknown setting",
+        "unknown policy",
+        "below its bound",
+        "unknown broker",
+    ],
 )
 def test_refused_settings(bootstrap: str, topic: str, settings: dict[str, Any], code: int) -> None:
     assert refusal(bootstrap, topic, **settings) == code
@@ -211,6 +223,6 @@ def test_unknown_partition(bootstrap: str, topic: str) -> None:
     # No partition 9 in the metadata: the client knows without asking further.
     errors: list[int] = []
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "topic.metadata.propagation.max.ms": 500})
-    producer.produce(topic, b"v", partition=9, on_delivery=lambda error, _: errors.append(error.code()))
+    producer.produce(topic, b"v", partition=9, on_delivery=lambda error, _: errors.append(error.code() if error else 0))
     assert producer.flush(10) == 0
     assert errors == [KafkaError._UNKNOWN_PARTITION]

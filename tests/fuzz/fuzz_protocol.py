@@ -5,7 +5,8 @@
 
 A corpus directory is optional. The input is a frame as it comes from a socket: header, then body. Anything but a
 message or DecodeError is a finding; libFuzzer reports crashes, more than `rss_limit_mb` of memory and inputs that take
-seconds. Produce and Fetch go through both codecs, which have to agree.
+seconds. Produce and Fetch go through both codecs: what the generated one reads, the hand-written one reads too. (Not
+the reverse: it does not look into the tagged fields of a fetched partition.)
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def test_one_input(data: bytes) -> None:
     refused = is_refused(decode_request, header.api_key, header.api_version, frame, header.body_position)
     hot = HOT.get(known.key)
     if hot is not None:
-        assert is_refused(hot, header.api_version, frame, header.body_position) == refused
+        hot_refused = is_refused(hot, header.api_version, frame, header.body_position)
+        assert refused or not hot_refused
+        assert hot_refused or not refused or known.key is ApiKey.FETCH
     is_refused(decode_response, header.api_key, header.api_version, frame[4:])
 
 

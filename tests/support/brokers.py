@@ -81,7 +81,9 @@ class PenstockBroker(Broker):
             command += ["--override", f"{key}={value}"]
         path = os.pathsep.join(part for part in (str(ROOT / "src"), os.environ.get("PYTHONPATH", "")) if part)
         started = self._launch(command, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})
-        started.wait_until(lambda: "ready" in started.output() and answers(self.port), START_TIMEOUT_S, "penstock serve")
+        started.wait_until(
+            lambda: "ready" in started.output() and answers(self.port), START_TIMEOUT_S, "penstock serve"
+        )
 
 
 class KafkaBroker(Broker):
@@ -126,8 +128,8 @@ class KafkaBroker(Broker):
     def _format(self, classpath: str, properties: Path) -> None:
         run = subprocess.run(
             [
-                str(peers.java()), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool",
-                "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties),
+                str(peers.java()), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classpath,
+                "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties),
             ],
             capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False,
         )  # fmt: skip

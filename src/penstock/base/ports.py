@@ -57,6 +57,9 @@ class MappedFile(Protocol):
     def resize(self, size: int) -> None:
         """Change the size of the file and of `view`; earlier slices of `view` must have been released."""
 
+    def reserve(self, position: int, length: int) -> None:
+        """Make sure that the range has space on the disk: OSError now, instead of a dead process at the store."""
+
     def sync(self) -> None: ...
 
     def close(self) -> None: ...

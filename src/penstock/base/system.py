@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import logging
 import mmap
@@ -71,21 +72,26 @@ class SystemFile:
 
 
 class SystemMappedFile:
-    __slots__ = ("_fd", "_map", "path", "view")
+    """Costs one descriptor, the duplicate that `mmap` keeps; what needs another opens the file for a moment."""
+
+    __slots__ = ("_map", "path", "view")
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._map: mmap.mmap | None = None
         self.view = memoryview(b"")
-        if size is not None:
-            os.ftruncate(self._fd, size)
-        self._remap()
+        self._open(os.O_CREAT, size)
 
-    def _remap(self) -> None:
-        # An empty file cannot be mapped; an empty view stands for it.
-        size = os.fstat(self._fd).st_size
-        self._map = mmap.mmap(self._fd, size) if size else None
+    def _open(self, flags: int, size: int | None) -> None:
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        try:
+            if size is not None:
+                os.ftruncate(fd, size)
+            actual_size = os.fstat(fd).st_size
+            # An empty file cannot be mapped; an empty view stands for it.
+            self._map = mmap.mmap(fd, actual_size) if actual_size else None
+        finally:
+            os.close(fd)
         self.view = memoryview(self._map) if self._map is not None else memoryview(bytearray())
 
     def _unmap(self) -> None:
@@ -96,18 +102,27 @@ class SystemMappedFile:
 
     def resize(self, size: int) -> None:
         self._unmap()
-        os.ftruncate(self._fd, size)
-        self._remap()
+        self._open(0, size)
+
+    def reserve(self, position: int, length: int) -> None:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(fd, position, length)
+        except OSError as error:
+            # A file system that cannot reserve space writes where it finds some.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV):
+                raise
+        finally:
+            os.close(fd)
 
     def sync(self) -> None:
         if self._map is not None:
             self._map.flush()
 
     def close(self) -> None:
-        if self._fd >= 0:
-            self._unmap()
-            os.close(self._fd)
-            self._fd = -1
+        self._unmap()
 
 
 class SystemFileLock:

@@ -15,8 +15,9 @@ from uuid import UUID
 
 import msgspec
 
+from penstock.base.internal_topics import CLUSTER_METADATA
 from penstock.base.types import TopicPartition
-from penstock.controller.names import CLUSTER_METADATA_TOPIC, invalid_name_reason
+from penstock.controller.names import invalid_name_reason
 from penstock.metadata.deltas import (
     DeletedTopicsForgotten,
     Delta,
@@ -56,9 +57,11 @@ def plan_adopt_topics(
     broker_id: int,
     new_topic_id: Callable[[], UUID],
     configs_for: Callable[[str], Mapping[str, str]],
+    may_forget_deleted: bool = True,
 ) -> tuple[list[Delta], Adoption]:
     deltas: list[Delta] = []
     adoption = Adoption()
+    found = list(found)
     for topic, partitions in _by_topic(image, found, adoption).items():
         known = image.topics.get(topic)
         topic_id = known.id if known is not None else _adopted_id(partitions) or new_topic_id()
@@ -76,8 +79,10 @@ def plan_adopt_topics(
             deltas.append(TopicCreated(topic=state))
         else:
             deltas.append(PartitionsAdded(topic_id=topic_id, first_index=count, partitions=states))
-    if image.deleted_topics:
-        deltas.append(DeletedTopicsForgotten(topic_ids=tuple(image.deleted_topics)))
+    # A topic whose directory is still here is remembered until a start that does not find it.
+    gone = tuple(image.deleted_topics.keys() - {each.topic_id for each in found})
+    if gone and may_forget_deleted:
+        deltas.append(DeletedTopicsForgotten(topic_ids=gone))
     return deltas, adoption
 
 
@@ -87,7 +92,7 @@ def _by_topic(
     topics: dict[str, list[FoundPartition]] = {}
     for each in sorted(found, key=lambda found: (found.topic, found.partition)):
         place = TopicPartition(each.topic, each.partition)
-        if each.topic == CLUSTER_METADATA_TOPIC:
+        if each.topic == CLUSTER_METADATA:
             # A stopped Kafka's own metadata log: left as it is, so that Kafka could be started on it again.
             continue
         if each.topic_id in image.deleted_topics:

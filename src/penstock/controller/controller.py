@@ -41,9 +41,22 @@ log = logging.getLogger(__name__)
 
 
 class Controller:
-    """`rules` is asked anew for every request, since the defaults it carries can change while the broker runs."""
+    """`rules` is asked anew for every request, since the defaults it carries can change while the broker runs.
 
-    def __init__(self, node_id: int, store: MetadataStore, *, tasks: Tasks, rules: Callable[[], TopicRules]) -> None:
+    `may_forget_deleted` says whether every directory of a deleted topic is known to be gone: not while a disk that
+    could hold one is offline.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        store: MetadataStore,
+        *,
+        tasks: Tasks,
+        rules: Callable[[], TopicRules],
+        may_forget_deleted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._may_forget_deleted = may_forget_deleted
         self._node_id = node_id
         self._store = store
         self._rules = rules
@@ -114,6 +127,7 @@ class Controller:
                 broker_id=broker_id,
                 new_topic_id=rules.new_topic_id,
                 configs_for=configs_for,
+                may_forget_deleted=self._may_forget_deleted(),
             )
         )
         for place in adoption.adopted:
@@ -132,7 +146,7 @@ class Controller:
             deltas, result = plan(image)
             if not deltas:
                 return result
-            forgotten = self._deleted & image.deleted_topics.keys()
+            forgotten = self._deleted & image.deleted_topics.keys() if self._may_forget_deleted() else set()
             if forgotten:
                 deltas.append(DeletedTopicsForgotten(topic_ids=tuple(forgotten)))
             try:

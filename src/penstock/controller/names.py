@@ -5,17 +5,8 @@ from __future__ import annotations
 import re
 
 NAME_LENGTH_MAX = 249
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
-SHARE_GROUP_STATE_TOPIC = "__share_group_state"
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def is_internal(topic: str) -> bool:
-    return topic in INTERNAL_TOPICS
 
 
 def invalid_name_reason(name: str) -> str | None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.internal_topics import CLUSTER_METADATA
 from penstock.base.types import ZERO_UUID
 from penstock.controller.names import (
-    CLUSTER_METADATA_TOPIC,
     has_collision_chars,
     invalid_name_reason,
     unify_collision_chars,
@@ -131,10 +131,8 @@ def _collision_table(image: ClusterImage, request: Iterable[NewTopic]) -> dict[s
 
 
 def _check_name(image: ClusterImage, name: str, colliding: Mapping[str, str]) -> None:
-    if name == CLUSTER_METADATA_TOPIC:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
-        )
+    if name == CLUSTER_METADATA:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     check_topic_name(name)

@@ -157,8 +157,14 @@ class FetchPurgatory:
 
     def _answer(self, fetch: DelayedFetch) -> None:
         future = fetch.future
-        if future is not None and not future.done():
-            future.set_result(self._read(fetch))
+        if future is None or future.done():
+            return
+        try:
+            results = self._read(fetch)
+        except Exception as error:  # noqa: BLE001 - it belongs to the request that waits, not to the others
+            future.set_exception(error)
+        else:
+            future.set_result(results)
 
     def _dropped(self, fetch: DelayedFetch) -> None:
         """The connection went away."""

@@ -43,9 +43,13 @@ class Logs(Protocol):
 
     def get(self, topic_partition: TopicPartition, /) -> Log | None: ...
 
-    async def create(self, topic_partition: TopicPartition, topic_id: UUID, /) -> Log: ...
+    async def create(self, topic_partition: TopicPartition, topic_id: UUID, /, *, is_new: bool = True) -> Log:
+        """`is_new=False`: it was here before, so it may be on a disk that does not work at present."""
 
     async def delete(self, topic_partition: TopicPartition, /) -> None: ...
+
+    async def flush(self, log: Log, /) -> None:
+        """Durable on return; requests for the same log share their syncs."""
 
 
 class RoleListener(Protocol):
@@ -111,7 +115,7 @@ class HostedPartitions:
         """Host everything that the image gives this broker."""
         self.image = image
         for topic in image.topics.values():
-            await self._follow(None, topic)
+            await self._follow(None, topic, is_new=False)
 
     async def on_metadata(self, old: ClusterImage, new: ClusterImage, deltas: Sequence[Delta]) -> None:
         self.image = new
@@ -121,7 +125,7 @@ class HostedPartitions:
         for name in dict.fromkeys(_touched_topics(old, new, deltas)):
             await self._follow(old.topics.get(name), new.topics.get(name))
 
-    async def _follow(self, old: TopicState | None, new: TopicState | None) -> None:
+    async def _follow(self, old: TopicState | None, new: TopicState | None, *, is_new: bool = True) -> None:
         if old is not None and (new is None or new.id != old.id):
             await self._drop_topic(old)
             old = None
@@ -130,7 +134,7 @@ class HostedPartitions:
         if old is not None and old.configs != new.configs:
             self._refresh_settings(new)
         wanted = [index for index, state in enumerate(new.partitions) if self._node_id in state.replicas]
-        await self._create_logs(new, wanted)
+        await self._create_logs(new, wanted, is_new)
         for index in wanted:
             if (partition := self.by_name.get((new.name, index))) is not None:
                 self._apply(partition, new.partitions[index])
@@ -152,21 +156,23 @@ class HostedPartitions:
                 partition.update_settings(settings)
                 partition.log.update_config(settings.log)
 
-    async def _create_logs(self, topic: TopicState, indexes: Sequence[int]) -> None:
+    async def _create_logs(self, topic: TopicState, indexes: Sequence[int], is_new: bool) -> None:
         missing = [index for index in indexes if (topic.name, index) not in self.by_name]
         if not missing:
             return
         settings = self._settings_for(topic)
         counters = TopicCounters(self._metrics, topic.name)
-        steps = [self._create_log(topic, index, settings, counters) for index in missing]
+        steps = [self._create_log(topic, index, settings, counters, is_new) for index in missing]
         await _in_batches(steps)
 
     async def _create_log(
-        self, topic: TopicState, index: int, settings: TopicSettings, counters: TopicCounters
+        self, topic: TopicState, index: int, settings: TopicSettings, counters: TopicCounters, is_new: bool
     ) -> None:
         place = TopicPartition(topic.name, index)
         try:
-            opened = self._logs.get(place) or await self._logs.create(place, topic.id)
+            opened = self._logs.get(place)
+            if opened is None or opened.topic_id != topic.id:
+                opened = await self._logs.create(place, topic.id, is_new=is_new)
         except (KafkaError, OSError) as error:
             log.error("%s is offline, its log cannot be created: %s", place, error)
             self.offline[place] = str(error)
@@ -209,10 +215,11 @@ class HostedPartitions:
 
     def fail(self, place: TopicPartition, reason: str) -> None:
         """Its disk has failed: the partition is offline until the broker starts again."""
+        log.error("%s is offline: %s", place, reason)
+        self.offline[place] = reason
         if (partition := self.by_name.pop(place, None)) is not None:
             del self.by_id[partition.topic_id, place.partition]
             partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
-            self.offline[place] = reason
             self._roles.stopped(partition)
 
 

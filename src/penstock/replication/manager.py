@@ -17,6 +17,7 @@ from penstock.base import metric_names as names
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.metrics import Metrics
 from penstock.base.ports import Clock, Tasks
+from penstock.base.types import TopicPartition
 from penstock.metadata.deltas import Delta
 from penstock.metadata.image import ClusterImage
 from penstock.records.validation import ValidatedBatch, validate_produced
@@ -48,6 +49,7 @@ class ReplicaManager:
         parked_max: int = PARKED_MAX,
     ) -> None:
         self._node_id = node_id
+        self._logs = logs
         self._clock = clock
         self._tasks = tasks
         self._hosted = HostedPartitions(
@@ -113,10 +115,10 @@ class ReplicaManager:
         for partition in self._by_name.values():
             self._produces.failed(partition, self._not_leader(partition))
 
-    def partition_failed(self, partition: Partition, reason: str) -> None:
-        """Its disk does not work any more; the other partitions go on."""
-        log.error("%s is offline: %s", partition.topic_partition, reason)
-        self._hosted.fail(partition.topic_partition, reason)
+    def log_directory_failed(self, path: str, partitions: Sequence[TopicPartition]) -> None:
+        """A disk does not work any more: its partitions go offline, the others go on."""
+        for place in partitions:
+            self._hosted.fail(place, f"log directory {path} failed")
 
     # -- Looking up ------------------------------------------------------------------------------------------------
 
@@ -188,8 +190,9 @@ class ReplicaManager:
             self._fetches.appended(partition, size)
         if partition.produce_waiters:
             self._produces.advanced(partition)
-        for listener in partition.listeners:
-            listener.high_watermark_moved(partition, partition.log.high_watermark)
+        if partition.log.high_watermark > info.first_offset:
+            for listener in list(partition.listeners):
+                listener.high_watermark_moved(partition, partition.log.high_watermark)
 
     def completion(
         self, partition: Partition, info: AppendInfo, required_acks: int, timeout_ms: int
@@ -213,7 +216,7 @@ class ReplicaManager:
         self, partition: Partition, info: AppendInfo, timeout_ms: int | None, done: asyncio.Future[None]
     ) -> None:
         try:
-            await self._flush(partition)
+            await self._logs.flush(partition.log)
             if timeout_ms is not None:
                 await self._produces.wait(partition, info.last_offset + 1, timeout_ms)
         except KafkaError as error:
@@ -222,19 +225,6 @@ class ReplicaManager:
         else:
             if not done.done():
                 done.set_result(None)
-
-    async def _flush(self, partition: Partition) -> None:
-        """Make everything appended so far durable."""
-        plan = partition.log.flush_plan()
-        if plan is None:
-            return
-        try:
-            durable_end = await self._tasks.run_blocking(plan)
-        except OSError as error:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {partition.topic_partition} cannot be flushed: {error}"
-            ) from error
-        partition.log.flushed(durable_end)
 
     # -- What the metadata and followers bring about ---------------------------------------------------------------
 

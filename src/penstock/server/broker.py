@@ -1,8 +1,8 @@
 """The composition root of a broker: builds every part, starts them from the disk upwards, stops them in reverse.
 
 The order of a start: lock the log directories, load the metadata, open the logs, take the controller's place, adopt
-partition directories that the metadata does not know, bind the listeners, register, take up the partitions, and only then
-read from clients. A client that connects a moment too early waits in the socket's backlog.
+partition directories that the metadata does not know, bind the listeners, register, take up the partitions, and
+only then read from clients. A client that connects a moment too early waits in the socket's backlog.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import os.path
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.base.config import broker_keys as keys
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.config.effective import connections_per_ip_overrides
+from penstock.base.config.internal_topics import offsets_topic, transaction_state_topic
 from penstock.base.config.topic import TopicConfig, validate_topic_overrides
+from penstock.base.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from penstock.base.metrics import Metrics
 from penstock.base.ports import World
 from penstock.base.types import new_uuid
@@ -77,7 +79,14 @@ class Broker:
             settings=_log_manager_settings(config),
             log_config_for=self._log_config_for,
         )
-        self._controller = Controller(self.node_id, self._store, tasks=world.tasks, rules=self._topic_rules)
+        self._controller = Controller(
+            self.node_id,
+            self._store,
+            tasks=world.tasks,
+            rules=self._topic_rules,
+            # A directory that is offline may still hold a deleted topic when it comes back.
+            may_forget_deleted=lambda: not self._logs.offline_directories,
+        )
         self._replicas = ReplicaManager(
             self.node_id,
             self._logs,
@@ -87,6 +96,7 @@ class Broker:
             settings_for=self._topic_settings_for,
             lag_time_max_ms=config[keys.REPLICA_LAG_TIME_MAX_MS],
         )
+        self._logs.add_offline_listener(self._replicas.log_directory_failed)
 
     @property
     def log_directories(self) -> Sequence[str]:
@@ -131,7 +141,7 @@ class Broker:
                 for each in found
             ],
             broker_id=self.node_id,
-            configs_for=lambda topic: {},
+            configs_for=self._configs_of_adopted,
         )
         for place in adoption.deleted:
             await self._logs.delete(place)
@@ -236,6 +246,11 @@ class Broker:
             new_topic_id=lambda: new_uuid(self._rng),
             random_below=self._rng.randrange,
         )
+
+    def _configs_of_adopted(self, topic: str) -> Mapping[str, str]:
+        """An adopted directory brings no settings; internal topics get theirs, for they must never be trimmed."""
+        internal = {CONSUMER_OFFSETS: offsets_topic, TRANSACTION_STATE: transaction_state_topic}.get(topic)
+        return {} if internal is None else internal(self.config, 1).configs
 
     def _topic_settings_for(self, topic: TopicState) -> TopicSettings:
         return topic_settings(TopicConfig(self.config, topic.configs))

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from penstock.base.errors import ErrorCode
 from penstock.metadata.image import ClusterImage, PartitionState
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-
 
 class BrokerEndpoint(NamedTuple):
     broker_id: int

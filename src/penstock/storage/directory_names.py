@@ -14,7 +14,6 @@ from uuid import UUID
 from penstock.base.types import TopicPartition
 
 NAME_LENGTH_MAX = 255
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 """A KRaft Kafka keeps its own quorum log under this name beside the partitions; it is not ours to open."""
 
 _PARTITION_MAX = (1 << 31) - 1

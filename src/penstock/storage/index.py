@@ -7,11 +7,15 @@ The file of an index that is written to is preallocated (`segment.index.bytes`, 
 holds zeros after the last entry; `trim` cuts them off when the segment becomes inactive and at a clean stop. So how
 many entries an untrimmed file has is known only to the process that writes it: after a crash it is rebuilt.
 
+The preallocated file has no blocks yet, and a store into a map for which the full disk has none kills the process. So
+space is reserved page by page before it is written to, where a full disk is an OSError.
+
 The map is made at the first use and can be dropped at any time (`unmap`): thousands of idle partitions hold none.
 """
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -23,6 +27,7 @@ _TIME_ENTRY = struct.Struct(">qi")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _RELATIVE_OFFSET_IN_TIME_ENTRY = 8
+_PAGE_BYTES = 4096
 
 NO_TIMESTAMP = -1
 
@@ -30,7 +35,7 @@ NO_TIMESTAMP = -1
 class SparseIndex:
     """What both indexes share: the file, its map and the binary search."""
 
-    __slots__ = ("_file_size", "_files", "_map", "_view", "base_offset", "entries", "max_entries", "path")
+    __slots__ = ("_file_size", "_files", "_map", "_reserved", "_view", "base_offset", "entries", "max_entries", "path")
 
     entry_size: ClassVar[int]
     reserved_entries: ClassVar[int] = 0
@@ -44,6 +49,8 @@ class SparseIndex:
         self._map: MappedFile | None = None
         self._view: memoryview | None = None
         self._file_size = 0
+        # Up to here the file has blocks; 0 when that is not known.
+        self._reserved = 0
 
     @property
     def is_full(self) -> bool:
@@ -72,17 +79,25 @@ class SparseIndex:
     def _open_view(self) -> memoryview:
         self._map = self._files.map(self.path)
         self._view = self._map.view
+        if len(self._view) < self.entries * self.entry_size:
+            self.unmap()
+            raise OSError(errno.EIO, "the index was cut short by somebody else", self.path)
         return self._view
 
     def _view_for_append(self) -> memoryview:
-        """The map with room for one entry more, preallocated again if it had been trimmed."""
-        size = max(self.max_entries, self.entries + 1) * self.entry_size
+        """The map with room for one entry more: preallocated again if it had been trimmed, and with blocks."""
+        end = (self.entries + 1) * self.entry_size
+        size = max(self.max_entries * self.entry_size, end)
         if self._map is None:
             self._map = self._files.map(self.path, size=size)
-        else:
-            self._map.resize(size)
-        self._file_size = size
+            self._file_size = size
+        elif len(self._map.view) < end:
+            self._resize(size)
         self._view = self._map.view
+        page_start = (end - self.entry_size) // _PAGE_BYTES * _PAGE_BYTES
+        reserved = min(page_start + 2 * _PAGE_BYTES, size)
+        self._map.reserve(page_start, reserved - page_start)
+        self._reserved = reserved
         return self._view
 
     def reset(self) -> None:
@@ -95,14 +110,21 @@ class SparseIndex:
         self._resize(self.entries * self.entry_size)
 
     def _resize(self, size: int) -> None:
-        if self._map is not None:
-            self._map.resize(size)
+        self._reserved = 0
+        if self._map is None:
+            if self._file_size != size or size == 0:
+                self._files.map(self.path, size=size).close()
+        else:
+            try:
+                self._map.resize(size)
+            except OSError:
+                self._map = self._view = None
+                raise
             self._view = self._map.view
-        elif self._file_size != size or size == 0:
-            self._files.map(self.path, size=size).close()
         self._file_size = size
 
     def unmap(self) -> None:
+        self._reserved = 0
         if self._map is not None:
             self._map.close()
             self._map = self._view = None
@@ -136,7 +158,7 @@ class OffsetIndex(SparseIndex):
     def append(self, offset: int, position: int) -> None:
         end = self.entries * 8
         view = self._view
-        if view is None or len(view) < end + 8:
+        if view is None or self._reserved < end + 8:
             view = self._view_for_append()
         _OFFSET_ENTRY.pack_into(view, end, offset - self.base_offset, position)
         self.entries += 1
@@ -180,7 +202,7 @@ class TimeIndex(SparseIndex):
             return
         end = self.entries * 12
         view = self._view
-        if view is None or len(view) < end + 12:
+        if view is None or self._reserved < end + 12:
             view = self._view_for_append()
         _TIME_ENTRY.pack_into(view, end, timestamp, offset - self.base_offset)
         self.entries += 1

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from penstock.base.errors import KafkaError
+from penstock.base.internal_topics import CLUSTER_METADATA
 from penstock.base.ports import Clock, Files, Tasks, Timer
 from penstock.base.types import TopicPartition
 from penstock.storage.config import LogConfig
 from penstock.storage.directory_names import (
-    CLUSTER_METADATA_TOPIC,
     DirectoryKind,
     directory_name,
     parse_directory_name,
@@ -70,7 +70,7 @@ def scan_directory(directory: LogDirectory, files: Files) -> DirectoryContents:
 
 def _sort_in(contents: DirectoryContents, name: str, path: str) -> None:
     parsed = parse_directory_name(name)
-    if parsed is None or parsed.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+    if parsed is None or parsed.topic_partition.topic == CLUSTER_METADATA:
         log.debug("%s is not a partition of ours and is left alone", path)
     elif parsed.kind is DirectoryKind.DELETE:
         contents.leftovers.append(path)

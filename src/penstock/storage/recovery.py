@@ -74,10 +74,7 @@ class LogLoader:
             return self._start_empty(self.log_start_offset)
         first_doubtful = self._check_indexes(segments)
         needs_recovery = first_doubtful < len(segments)
-        if needs_recovery:
-            log_end_offset = self._recover(segments, first_doubtful)
-        else:
-            log_end_offset = segments[-1].read_next_offset()
+        log_end_offset = self._recover(segments, first_doubtful) if needs_recovery else segments[-1].read_next_offset()
         if log_end_offset < self.log_start_offset:
             log.warning(
                 "%s ends at %d, before its start offset %d: its segments are deleted",

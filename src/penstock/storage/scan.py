@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 from zlib import crc32
 
 from crc32c import crc32c
@@ -23,7 +22,6 @@ from penstock.records.batch import (
     MAGIC,
     MAGIC_OFFSET,
     BatchHeader,
-    crc_is_valid,
     read_header,
 )
 
@@ -37,11 +35,8 @@ _CHUNK_BYTES_MIN = 4096
 _CHUNK_BYTES_MAX = 1 << 20
 
 
-class ScannedBatch(NamedTuple):
-    position: int
-    header: BatchHeader
-    content: memoryview | None
-    """The whole batch; None when it is larger than a chunk, which control batches never are."""
+ScannedBatch = tuple[int, BatchHeader, memoryview | None]
+"""Position, header, and the whole batch: None when it is larger than a chunk, which control batches never are."""
 
 
 def find_offset(file: File, position: int, end: int, target: int) -> tuple[int, int] | None:
@@ -105,13 +100,14 @@ def iter_valid(file: File, end: int, next_offset: int) -> Iterator[ScannedBatch]
         if at + size > len(chunk) and size <= _CHUNK_BYTES_MAX:
             chunk, chunk_start, at = memoryview(file.read_at(position, _CHUNK_BYTES_MAX)), position, 0
         if size <= _CHUNK_BYTES_MAX:
-            if not crc_is_valid(chunk, at, size):
+            content = chunk[at : at + size]
+            if len(content) < size or crc32c(content[ATTRIBUTES_OFFSET:]) != header.crc:
                 return
-            yield ScannedBatch(position, header, chunk[at : at + size])
+            yield position, header, content
         else:
             if not _large_crc_is_valid(file, position, size, header.crc):
                 return
-            yield ScannedBatch(position, header, None)
+            yield position, header, None
         position += size
         next_offset = header.base_offset + header.last_offset_delta + 1
 

@@ -1,8 +1,8 @@
 """One face for every foreign client: write records with a codec, read records without a group.
 
-``Client.as_written`` says what a client makes of the wanted records (a tool that cannot set time stamps leaves them open),
-``Client.as_read`` what it can show of a record (a tool that prints headers as text cannot tell null from a word). So the tests compare
-exactly what a client is able to say, and nothing less.
+``Client.as_written`` says what a client makes of the wanted records (a tool that cannot set time stamps leaves them
+open), ``Client.as_read`` what it can show of a record (one that prints headers as text cannot tell null from a word).
+So the tests compare exactly what a client is able to say, and nothing less.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    """A record as a test wants it written, or as a client read it. ``timestamp`` None: the client chooses; ``offset`` -1: not written yet."""
+    """A record as a test wants it written, or as a client read it.
+
+    ``timestamp`` None: the client chooses; ``offset`` -1: not written yet.
+    """
 
     key: bytes | None
     value: bytes | None

@@ -46,7 +46,7 @@ class Confluent(Client):
             }
         )
         for record in records:
-            extra = {} if record.timestamp is None else {"timestamp": record.timestamp}
+            extra: dict[str, Any] = {} if record.timestamp is None else {"timestamp": record.timestamp}
             producer.produce(
                 topic,
                 key=record.key,
@@ -63,7 +63,12 @@ class Confluent(Client):
 
     def read(self, bootstrap: str, topic: str, *, partition: int = 0, start: int = 0, count: int = 1) -> list[Record]:
         consumer = confluent_kafka.Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+            }
         )
         try:
             consumer.assign([confluent_kafka.TopicPartition(topic, partition, start)])
@@ -214,7 +219,13 @@ class KafkaPython(Client):
             consumer.seek(place, start)
             while len(records) < count and time.monotonic() < deadline:
                 records += [
-                    Record(key=one.key, value=one.value, headers=tuple(one.headers), timestamp=one.timestamp, offset=one.offset)
+                    Record(
+                        key=one.key,
+                        value=one.value,
+                        headers=tuple(one.headers),
+                        timestamp=one.timestamp,
+                        offset=one.offset,
+                    )
                     for one in consumer.poll(timeout_ms=200).get(place, [])
                 ]
         finally:

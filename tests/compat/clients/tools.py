@@ -45,7 +45,20 @@ class Kcat(Client):
     ) -> None:
         # -Z makes every empty value of a run null, so records with a null value get a run of their own.
         for (headers, null), run in itertools.groupby(records, key=lambda one: (one.headers, one.value is None)):
-            command = [str(peers.kcat()), "-P", "-b", bootstrap, "-t", topic, "-p", str(partition), "-z", codec, "-K", "\t"]
+            command = [
+                str(peers.kcat()),
+                "-P",
+                "-b",
+                bootstrap,
+                "-t",
+                topic,
+                "-p",
+                str(partition),
+                "-z",
+                codec,
+                "-K",
+                "\t",
+            ]
             command += ["-X", f"acks={acks}", "-X", f"enable.idempotence={str(idempotent).lower()}"]
             command += ["-X", "message.max.bytes=20000000"]
             for name, value in headers:
@@ -107,10 +120,23 @@ class Console(Client):
     ) -> None:
         assert partition == 0, "the console producer takes no partition"
         arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--compression-codec", codec]
-        arguments += ["--command-property", f"acks={acks}", "--command-property", f"enable.idempotence={str(idempotent).lower()}"]
-        for one in ("parse.key=true", "parse.headers=true", f"null.marker={_NULL}", "headers.separator=,", "headers.key.separator=:"):
+        arguments += [
+            "--command-property",
+            f"acks={acks}",
+            "--command-property",
+            f"enable.idempotence={str(idempotent).lower()}",
+        ]
+        for one in (
+            "parse.key=true",
+            "parse.headers=true",
+            f"null.marker={_NULL}",
+            "headers.separator=,",
+            "headers.key.separator=:",
+        ):
             arguments += ["--reader-property", one]
-        result = shared_peer().tool("ConsoleProducer", *arguments, stdin=b"".join(_console_line(one) for one in records))
+        result = shared_peer().tool(
+            "ConsoleProducer", *arguments, stdin=b"".join(_console_line(one) for one in records)
+        )
         _check(result)
 
     def read(self, bootstrap: str, topic: str, *, partition: int = 0, start: int = 0, count: int = 1) -> list[Record]:

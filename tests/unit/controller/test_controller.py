@@ -169,6 +169,18 @@ async def test_a_deleted_topic_is_forgotten_by_the_next_change(controller: Contr
     assert controller.image.deleted_topics == {}
 
 
+async def test_a_deleted_topic_is_remembered_while_a_disk_is_offline(store: WilfulStore, tasks: SystemTasks) -> None:
+    rules = topic_rules()
+    controller = Controller(0, store, tasks=tasks, rules=lambda: rules, may_forget_deleted=lambda: False)
+    await controller.start("cluster")
+    await controller.register_broker(RegisterBroker(broker_id=0, endpoints=(), incarnation=UUID(int=7), clean=True))
+    (created,) = await controller.create_topics([NewTopic(name="t")])
+    await controller.delete_topics([TopicReference(name="t")])
+    await controller.create_topics([NewTopic(name="u")])
+    await controller.adopt_topics([], broker_id=0, configs_for=lambda name: {})
+    assert controller.image.deleted_topics == {created.topic_id: "t"}
+
+
 async def test_adoption(controller: Controller) -> None:
     found = [FoundPartition(topic="copied", partition=1, topic_id=UUID(int=99), latest_epoch=4)]
     adoption = await controller.adopt_topics(found, broker_id=0, configs_for=lambda name: {})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import new_uuid
-from penstock.controller.names import invalid_name_reason, is_internal
+from penstock.controller.names import invalid_name_reason
 from penstock.controller.placement import place_replicas
 from penstock.controller.topics import (
     PARTITIONS_PER_REQUEST_MAX,
@@ -226,13 +226,9 @@ def test_bad_assignments(assignments: list[tuple[int, list[int]]], message: str)
     assert (result.error, result.message) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
-@pytest.mark.parametrize(
-    ("partitions", "factor", "word"), [(1, -1, "numPartitions"), (-1, 1, "replication factor")]
-)
+@pytest.mark.parametrize(("partitions", "factor", "word"), [(1, -1, "numPartitions"), (-1, 1, "replication factor")])
 def test_assignments_exclude_counts(partitions: int, factor: int, word: str) -> None:
-    result = create(
-        NewTopic(name="t", assignments=[(0, [0])], num_partitions=partitions, replication_factor=factor)
-    )
+    result = create(NewTopic(name="t", assignments=[(0, [0])], num_partitions=partitions, replication_factor=factor))
     assert (result.error, result.message) == (
         ErrorCode.INVALID_REQUEST,
         f"A manual partition assignment was specified, but {word} was not set to -1.",
@@ -270,12 +266,6 @@ def test_one_bad_topic_does_not_stop_the_others() -> None:
         ErrorCode.INVALID_PARTITIONS,
     ]
     assert len(deltas) == 1
-
-
-def test_internal_topics() -> None:
-    assert is_internal("__consumer_offsets")
-    assert is_internal("__transaction_state")
-    assert not is_internal("__mine")
 
 
 # -- Placement -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.ports import Buffer, File
@@ -26,6 +28,7 @@ from penstock.metadata.image import ClusterImage, PartitionState, TopicState
 from penstock.metadata.local.file import encode_line, encode_snapshot, read_image
 from penstock.metadata.local.store import LocalMetadataStore
 from penstock.metadata.store import MetadataCorruptError, VersionConflictError
+from tests.unit.metadata.test_image import histories, replayed
 
 
 def topic(number: int) -> TopicState:
@@ -159,6 +162,20 @@ def test_a_file_cut_at_any_byte_gives_the_whole_lines_before() -> None:
         image, good = read_image(data[:cut], "file")
         expected = max((pair for pair in ends if pair[0] <= cut), key=lambda pair: pair[0])
         assert (good, image) == expected
+
+
+@given(versions=histories(), data=st.data())
+def test_any_history_is_replayed_from_its_file_and_a_cut_gives_a_prefix(
+    versions: list[list[Delta]], data: st.DataObject
+) -> None:
+    lines = [encode_line(version, deltas) for version, deltas in enumerate(versions, start=1)]
+    whole = b"".join(lines)
+    assert read_image(whole, "file") == (replayed(versions), len(whole))
+    cut = data.draw(st.integers(0, len(whole)))
+    image, good = read_image(whole[:cut], "file")
+    assert image == replayed(versions[: image.version])
+    assert good == sum(map(len, lines[: image.version])) <= cut
+    assert read_image(encode_snapshot(image), "file")[0] == image
 
 
 async def test_a_torn_tail_is_removed_and_the_next_commit_follows_the_last_whole_line(

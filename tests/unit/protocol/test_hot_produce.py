@@ -139,6 +139,12 @@ def test_every_cut_is_refused_and_every_lie_is_judged_alike(version: int) -> Non
             assert hot(version, wrong) == generated(version, wrong)
 
 
+def test_a_null_transactional_id_in_a_longer_varint() -> None:
+    """Zero in two bytes is still zero; found by fuzzing."""
+    body = bytes.fromhex("8000 0700 00000109 01 00")
+    assert hot(9, body) == generated(9, body) == (None, 0x700, 0x109, [])
+
+
 RESULTS = st.builds(
     ProducePartitionResult,
     partition=st.integers(0, 2**31 - 1),

@@ -50,7 +50,7 @@ class FolderOfLogs:
     def get(self, topic_partition: TopicPartition) -> Log | None:
         return self.logs.get(topic_partition)
 
-    async def create(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+    async def create(self, topic_partition: TopicPartition, topic_id: UUID, *, is_new: bool = True) -> Log:
         await asyncio.sleep(0)
         if self.fails:
             raise OSError(28, "No space left on device")
@@ -62,6 +62,13 @@ class FolderOfLogs:
         await asyncio.sleep(0)
         del self.logs[topic_partition]
         self.deleted.append(topic_partition)
+
+    async def flush(self, log: Log) -> None:
+        await asyncio.sleep(0)
+        if self.fails:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")
+        if (plan := log.flush_plan()) is not None:
+            log.flushed(plan())
 
 
 class Bench:
@@ -249,7 +256,7 @@ async def test_appends_are_counted_by_topic_and_in_all(bench: Bench) -> None:
 
 async def test_a_duplicate_is_answered_with_its_first_offsets(bench: Bench) -> None:
     await bench.create("t")
-    options = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
+    options: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
     first = bench.append(b"x", **options)
     waiting = bench.fetch(wanted(1))
     again = bench.append(b"x", **options)
@@ -275,6 +282,28 @@ async def test_flushing_by_count_happens_before_the_answer(bench: Bench) -> None
     assert not done.done()
     await done
     assert partition.log.recovery_point == 2
+
+
+async def test_an_append_that_cannot_be_flushed_is_not_acknowledged(bench: Bench) -> None:
+    await bench.create("t", flush_messages="1")
+    bench.logs.fails = True
+    partition = bench.manager.partition("t", 0)
+    done = bench.manager.completion(partition, bench.append(), 1, 100)
+    assert done is not None
+    assert await error_of(done) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_flushing_by_count_with_followers_waits_for_both(bench: Bench) -> None:
+    await bench.create("t", PAIR, flush_messages="1")
+    partition = bench.manager.partition("t", 0)
+    done = bench.manager.completion(partition, bench.append(acks=ALL_ACKS), ALL_ACKS, 1000)
+    assert done is not None
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert partition.log.recovery_point == 1
+    assert not done.done()
+    release_results(follower_fetch(bench, 1))
+    await done
 
 
 # -- Waiting for the high watermark --------------------------------------------------------------------------------
@@ -558,7 +587,7 @@ async def test_a_new_leader_answers_a_parked_fetch(bench: Bench) -> None:
 async def test_a_failed_disk_answers_a_parked_fetch(bench: Bench) -> None:
     await bench.create("t")
     waiting = bench.fetch(wanted(0))
-    bench.manager.partition_failed(bench.manager.partition("t", 0), "disk")
+    bench.manager.log_directory_failed("/disk", [TopicPartition("t", 0)])
     bench.world.run_soon()
     assert [result.error for result in waiting.result()] == [ErrorCode.KAFKA_STORAGE_ERROR]
 

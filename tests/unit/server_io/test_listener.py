@@ -41,6 +41,8 @@ class FakeNetwork:
     async def connect(self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> Any:
         raise ConnectionRefusedError
 
+    async def serve(self) -> None: ...
+
     async def close(self) -> None:
         self.closed = True
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from penstock.base.config import broker_keys as keys
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.config.effective import effective_min_isr
-
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-TRANSACTION_STATE: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+from penstock.base.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,9 +224,8 @@ def _read_tags(version: int, frame: bytes, position: int, end: int) -> tuple[int
 
 
 def _cluster_id(frame: bytes, position: int, end: int) -> tuple[str | None, int]:
-    if not frame[position]:
-        return None, position + 1
-    return _compact_string(frame, position, end)
+    length, after = _varint(frame, position)
+    return _compact_string(frame, position, end) if length else (None, after)
 
 
 def _varint(frame: bytes, position: int) -> tuple[int, int]:

@@ -131,9 +131,11 @@ def _decode_flexible(version: int, frame: memoryview, position: int) -> ProduceR
     end = len(frame)
     length = frame[position]
     position += 1
+    if length > 127:
+        length, position = read_string_length(frame, position, length)
     transactional_id = None
     if length:
-        transactional_id, position = _compact_string(frame, position, length, end)
+        transactional_id, position = _text(frame, position, position + length - 1, end)
     acks, timeout_ms = _FIXED.unpack_from(frame, position)
     count = frame[position + 6]
     position += 7
@@ -162,10 +164,14 @@ def _decode_flexible(version: int, frame: memoryview, position: int) -> ProduceR
 def _compact_string(frame: memoryview, position: int, length: int, end: int) -> tuple[str, int]:
     if length > 127:
         length, position = read_string_length(frame, position, length)
-    string_end = position + length - 1
-    if not length or string_end > end:
+    return _text(frame, position, position + length - 1, end)
+
+
+def _text(frame: memoryview, start: int, stop: int, end: int) -> tuple[str, int]:
+    """The string between two positions, and the second of them."""
+    if stop < start or stop > end:
         raise DecodeError("a string of Produce is null or ends beyond the request")
-    return str(frame[position:string_end], "utf-8"), string_end
+    return str(frame[start:stop], "utf-8"), stop
 
 
 def _compact_partitions(frame: memoryview, position: int, end: int) -> tuple[list[tuple[int, memoryview | None]], int]:
@@ -201,7 +207,7 @@ def _decode_legacy(frame: memoryview, position: int) -> ProduceRequest:
     position += 2
     transactional_id = None
     if length >= 0:
-        transactional_id, position = _legacy_text(frame, position, length, end)
+        transactional_id, position = _text(frame, position, position + length, end)
     acks, timeout_ms, count = _LEGACY_FIXED.unpack_from(frame, position)
     position += 10
     if not 0 <= count <= end - position:
@@ -209,17 +215,10 @@ def _decode_legacy(frame: memoryview, position: int) -> ProduceRequest:
     topics: list[TopicRecords] = []
     for _ in range(count):
         (length,) = _INT16.unpack_from(frame, position)
-        name, position = _legacy_text(frame, position + 2, length, end)
+        name, position = _text(frame, position + 2, position + 2 + length, end)
         partitions, position = _legacy_partitions(frame, position, end)
         topics.append((name, None, partitions))
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
-
-
-def _legacy_text(frame: memoryview, position: int, length: int, end: int) -> tuple[str, int]:
-    string_end = position + length
-    if length < 0 or string_end > end:
-        raise DecodeError("a string of Produce is null or ends beyond the request")
-    return str(frame[position:string_end], "utf-8"), string_end
 
 
 def _legacy_partitions(frame: memoryview, position: int, end: int) -> tuple[list[tuple[int, memoryview | None]], int]:

@@ -25,7 +25,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_names: list[str] | None = wire("[]string", "0-", nullable="0-", default=None)
     subscribed_topic_regex: str | None = wire("string", "1-", nullable="1-", default=None)
     server_assignor: str | None = wire("string", "0-", nullable="0-", default=None)
-    topic_partitions: list[TopicPartitions] | None = wire("[]TopicPartitions", "0-", nullable="0-", factory=list)
+    topic_partitions: list[TopicPartitions] | None = wire("[]TopicPartitions", "0-", nullable="0-", default=None)
 
 
 @message

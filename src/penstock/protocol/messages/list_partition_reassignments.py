@@ -15,7 +15,7 @@ class ListPartitionReassignmentsTopics(Message):
 class ListPartitionReassignmentsRequest(Message):
     timeout_ms: int = wire("int32", "0-", default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = wire(
-        "[]ListPartitionReassignmentsTopics", "0-", nullable="0-", factory=list
+        "[]ListPartitionReassignmentsTopics", "0-", nullable="0-", default=None
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.base.config import broker_keys
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.controller.names import invalid_name_reason
 from penstock.metadata.image import ClusterImage, TopicState
 from penstock.protocol.apis import ApiKey
@@ -21,7 +22,7 @@ from penstock.protocol.messages.describe_topic_partitions import (
 )
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
-from penstock.server.topic_view import INTERNAL_TOPICS, offline_replicas, partition_error
+from penstock.server.topic_view import offline_replicas, partition_error
 
 
 def handle(

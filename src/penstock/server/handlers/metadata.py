@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.base.config import broker_keys
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.base.types import ZERO_UUID
 from penstock.controller.names import invalid_name_reason
 from penstock.controller.topics import NewTopic
@@ -27,7 +28,7 @@ from penstock.protocol.messages.metadata import (
 )
 from penstock.security.authorizer import OPERATIONS_NOT_ASKED, Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
-from penstock.server.topic_view import INTERNAL_TOPICS, endpoints_of, offline_replicas, partition_error
+from penstock.server.topic_view import endpoints_of, offline_replicas, partition_error
 
 
 def handle(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.hot.produce import (
     ProducePartitionResult,
@@ -30,7 +31,6 @@ from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
 from penstock.server.output import Answer
 from penstock.server.session import CloseConnection
-from penstock.server.topic_view import INTERNAL_TOPICS
 from penstock.storage.log import AppendInfo
 
 _NO_ACKS = 0

@@ -97,7 +97,8 @@ def read_all(log: Log, offset: int | None = None, *, max_bytes: int = 1 << 20) -
         if file_slice is None:
             return records
         data = file_slice.read()
-        assert file_slice.valid and len(data) == file_slice.length
+        assert file_slice.valid
+        assert len(data) == file_slice.length
         file_slice.release()
         found = [record for at, header in iter_batches(data) for record in read_records(data, at, header)]
         assert found, "a slice has a whole batch"

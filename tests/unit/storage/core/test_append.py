@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import OffsetAndEpoch
 from penstock.records.batch import TimestampType
 from penstock.storage.config import LogConfig
-
 from tests.unit.storage.core.building import (
     START_MS,
     ManualClock,
@@ -210,7 +210,9 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, room: int) -> None
     append(log, b"b", leader_epoch=1)
     files.room = room
     with pytest.raises(KafkaError) as caught:
-        append(log, b"c" * 50, leader_epoch=2, timestamps=START_MS + 9, producer_id=7, producer_epoch=0, base_sequence=0)
+        append(
+            log, b"c" * 50, leader_epoch=2, timestamps=START_MS + 9, producer_id=7, producer_epoch=0, base_sequence=0
+        )
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert (log.log_end_offset, log.latest_epoch) == (2, 1)
     log.check_invariants()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from penstock.base.system import SystemFiles
 from penstock.storage.index import OffsetIndex, TimeIndex
-
 from tests.unit.storage.core.building import scratch_directory
 
 FILES = SystemFiles()
@@ -119,4 +119,3 @@ def test_time_lookup_is_the_first_entry_that_reaches_it(steps: list[tuple[int, i
         index.truncate_to(probe)
         assert [index.entry(slot) for slot in range(index.entries)] == [entry for entry in entries if entry[1] < probe]
         index.unmap()
-

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.records.batch import iter_batches
 from penstock.records.builder import ControlType
 from penstock.storage.log import Log
 from penstock.storage.segments import OPEN_INACTIVE_MAX
 from penstock.storage.slices import FileSlice
-
 from tests.unit.storage.core.building import (
     START_MS,
     append,
@@ -133,8 +133,10 @@ def test_near_end_is_only_what_was_just_written(tmp_path: Path) -> None:
     log = reopen(log, tmp_path, clean=True)
     append(log, b"new")
     old, new = fetch(log, 0), fetch(log, 1)
-    assert old is not None and not old.near_end
-    assert new is not None and new.near_end
+    assert old is not None
+    assert not old.near_end
+    assert new is not None
+    assert new.near_end
 
 
 def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
@@ -145,7 +147,8 @@ def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
     log.delete_records_before(log.segments[2].base_offset)
     for segment in log.delete_old_segments(START_MS):
         segment.remove_files()
-    assert held.valid and held.read() == content
+    assert held.valid
+    assert held.read() == content
     held.release()
     held.release()
     assert not held.valid
@@ -155,12 +158,15 @@ def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
 def test_a_slice_turns_invalid_when_the_file_is_cut_under_it(log: Log) -> None:
     base = log.active_base_offset
     before, under = fetch(log, base, up_to=base + 2), fetch(log, base)
-    assert before is not None and under is not None
+    assert before is not None
+    assert under is not None
     log.truncate_to(base + 2)
     append(log, b"another", b"content")
-    assert before.valid and not under.valid
+    assert before.valid
+    assert not under.valid
     fresh = fetch(log, base)
-    assert fresh is not None and fresh.valid
+    assert fresh is not None
+    assert fresh.valid
 
 
 def test_slices_of_a_deleted_log_stay_readable(tmp_path: Path) -> None:
@@ -170,7 +176,8 @@ def test_slices_of_a_deleted_log_stay_readable(tmp_path: Path) -> None:
     assert held is not None
     log.rename_for_deletion(str(tmp_path / "orders-3.0123-delete"))
     assert Path(log.segments[0].path).exists()
-    assert held.valid and len(held.read()) == held.length
+    assert held.valid
+    assert len(held.read()) == held.length
     with pytest.raises(KafkaError, match="deleted"):
         fetch(log, 0)
 

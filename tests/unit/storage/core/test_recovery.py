@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.system import SystemFiles
 from penstock.records.batch import iter_batches
@@ -17,7 +18,6 @@ from penstock.records.builder import ControlType
 from penstock.records.compression import Codec
 from penstock.storage import recovery
 from penstock.storage.log import Log
-
 from tests.unit.storage.core.building import (
     START_MS,
     TP,
@@ -109,7 +109,9 @@ def test_recovery_starts_at_the_recovery_point(tmp_path: Path, monkeypatch: pyte
     recovered: list[int] = []
     real = recovery.recover_segment
     monkeypatch.setattr(
-        recovery, "recover_segment", lambda segment, *rest: recovered.append(segment.base_offset) or real(segment, *rest)
+        recovery,
+        "recover_segment",
+        lambda segment, *rest: recovered.append(segment.base_offset) or real(segment, *rest),
     )
     again = reopen(log, tmp_path, clean=False)
     assert recovered == expected

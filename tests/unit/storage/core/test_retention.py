@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.storage.config import LogConfig
 from penstock.storage.log import Log
-
 from tests.unit.storage.core.building import START_MS, append, offsets, open_log, read_all, reopen
 
 HOUR_MS = 3_600_000

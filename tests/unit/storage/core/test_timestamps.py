@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from penstock.records.batch import TimestampType
 from penstock.records.compression import Codec
 from penstock.storage.log import Log
-
 from tests.unit.storage.core.building import (
     append,
     batch_of,
@@ -71,8 +71,8 @@ def test_the_first_record_that_reaches_the_timestamp(
 
 def test_append_time_belongs_to_every_record(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    options = {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time": 50}
-    log.append_as_leader(batch_of([b"a", b"b"], timestamps=[3, 4], **options), 2, 0)
+    batch = batch_of([b"a", b"b"], timestamps=[3, 4], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=50)
+    log.append_as_leader(batch, 2, 0)
     assert log.offset_for_timestamp(5) == (50, 0, 2)
     assert log.offset_of_max_timestamp() == (50, 0, 2)
 

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from penstock.base.system import SystemFiles
 from penstock.storage.transaction_index import AbortedTransaction, CorruptTransactionIndexError, TransactionIndex
 

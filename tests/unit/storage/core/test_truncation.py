@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from penstock.storage.log import Log
 
+from penstock.storage.log import Log
 from tests.unit.storage.core.building import append, offsets, open_log, read_all, reopen, small_segments
 
 
