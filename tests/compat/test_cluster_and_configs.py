@@ -93,7 +93,9 @@ def test_topic_configs(bootstrap: str, topic: str, asker: str) -> None:
 def test_every_topic_default_with_source_and_synonyms(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     described = shared_peer().call(op="describe_configs", bootstrap=bootstrap, type="TOPIC", name=topic)
-    assert described == DEFAULTS
+    # A freshly formatted Kafka sets this one itself, for its eligible leader replicas; nobody sets it here.
+    assert described.pop("min.insync.replicas")["value"] == "1"
+    assert described == {name: entry for name, entry in DEFAULTS.items() if name != "min.insync.replicas"}
 
 
 def test_overridden_topic_setting(bootstrap: str, topic: str) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from typing import Any
 
 import confluent_kafka
+import kafka
 import pytest
 
 from tests.compat.admin import create_topic, end_offset
 from tests.compat.batches import batches_of, first_segment
 from tests.compat.clients.base import Record
 from tests.compat.clients.registry import CLIENTS, READERS
+from tests.support import peers
 from tests.support.brokers import Broker
 from tests.support.java import shared_peer
 
@@ -157,10 +160,16 @@ def first_error(bootstrap: str, place: confluent_kafka.TopicPartition, **setting
 
 
 def test_unknown_topic(bootstrap: str, topic: str) -> None:
+    """A consumer asks without leave to make the topic."""
+    command = [str(peers.kcat()), "-C", "-b", bootstrap, "-t", topic, "-p", "0", "-e"]
     # librdkafka gives a topic half a minute to spread through a cluster before it says that there is none.
-    settings = {"topic.metadata.propagation.max.ms": 500}
-    code = first_error(bootstrap, confluent_kafka.TopicPartition(topic, 0, 0), **settings)
-    assert code == confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+    command += ["-X", "topic.metadata.propagation.max.ms=200", "-X", "topic.metadata.refresh.interval.ms=500"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert run.returncode != 0
+    assert "Unknown topic or partition" in run.stderr
+    listed = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
+    assert topic not in listed.topics()
+    listed.close()
 
 
 def test_offset_out_of_range(bootstrap: str, topic: str) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 }
 
 
-def run_on(loop_name: str, work: Callable[[], Awaitable[T]], *, timeout: float = 60) -> T:
+def run_on(loop_name: str, work: Callable[[], Awaitable[T]], *, timeout: float = 30) -> T:
     async def bounded() -> T:
         async with asyncio.timeout(timeout):
             return await work()
@@ -169,6 +169,14 @@ def file_of(path: Path, content: bytes) -> Iterator[SystemFile]:
         yield file
     finally:
         file.close()
+
+
+def open_sockets() -> int:
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+    return found
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -10,10 +10,22 @@ from random import Random
 
 import pytest
 
+from penstock.server.answers import release
 from penstock.server.output import COPY_BYTES, Answer, Parts
 from penstock.server.residency import ReadableFile
 from penstock.server.session import Session, SessionLimits
-from tests.integration.io_harness import LOOPS, CopiedFile, Slice, client_of, file_of, framed, run_on, serving, until
+from tests.integration.io_harness import (
+    LOOPS,
+    CopiedFile,
+    Slice,
+    client_of,
+    file_of,
+    framed,
+    open_sockets,
+    run_on,
+    serving,
+    until,
+)
 
 Run = Callable[[Callable[[], Awaitable[None]]], None]
 CONTENT = Random(7).randbytes(6_000_000)
@@ -49,9 +61,7 @@ class Fetches:
         if self._random.random() < 0.3:
             return asyncio.ensure_future(self._later(parts))
         if self._random.random() < 0.2:
-            for part in parts:
-                if isinstance(part, Slice):
-                    part.release()
+            release(parts)
             return framed(body)
         return parts
 
@@ -85,12 +95,14 @@ def test_a_slice_truncated_while_it_is_sent_closes_the_connection(
         with file_of(tmp_path / "log", CONTENT) as file:
             part = Slice(file, 0, len(CONTENT))
             limits = SessionLimits(send_buffer_bytes=30_000)
-            async with serving(lambda session, frame: [b"head", part], limits=limits) as listener:
-                async with client_of(listener, receive_buffer_bytes=50_000) as client:
-                    await client.send(framed(b"fetch"))
-                    assert len(await client.receive(100_000)) == 100_000
-                    part.valid = False
-                    assert len(await client.receive(len(CONTENT))) < len(CONTENT) - 100_000
+            async with (
+                serving(lambda session, frame: [b"head", part], limits=limits) as listener,
+                client_of(listener, receive_buffer_bytes=50_000) as client,
+            ):
+                await client.send(framed(b"fetch"))
+                assert len(await client.receive(100_000)) == 100_000
+                part.valid = False
+                assert len(await client.receive(len(CONTENT))) < len(CONTENT) - 100_000
             assert part.releases == 1
 
     run(work)
@@ -112,7 +124,7 @@ def test_a_file_shorter_than_announced_closes_the_connection(tmp_path: Path, run
 @pytest.mark.parametrize("leave", ["close", "reset", "half-close"])
 def test_a_client_that_leaves_during_a_send_leaves_nothing_behind(tmp_path: Path, run: Run, leave: str) -> None:
     async def work() -> None:
-        descriptors = len(os.listdir("/proc/self/fd"))
+        sockets = open_sockets()
         with file_of(tmp_path / "log", CONTENT) as file:
             slices: list[Slice] = []
 
@@ -135,7 +147,7 @@ def test_a_client_that_leaves_during_a_send_leaves_nothing_behind(tmp_path: Path
                             assert await client.closed_by_broker()
                     await until(lambda: not listener.sessions)
             assert [part.releases for part in slices] == [1] * 12
-        await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+        await until(lambda: open_sockets() <= sockets)
 
     run(work)
 
@@ -162,20 +174,24 @@ def test_a_cold_read_does_not_stall_others(tmp_path: Path, run: Run) -> None:
             cold = Slice(file, 0, len(CONTENT), near_end=False)
             gone = Slice(file, 0, len(CONTENT), near_end=False)
             answers: dict[bytes, Answer] = {b"cold": [cold], b"gone": [gone], b"hot": framed(b"hot")}
-            async with serving(lambda session, frame: answers[frame], residency=disk) as listener:
-                async with client_of(listener) as slow, client_of(listener) as other, client_of(listener) as leaving:
-                    await slow.send(framed(b"cold"))
-                    await leaving.send(framed(b"gone"))
-                    await until(disk.loading.is_set)
-                    for _ in range(10):
-                        await other.send(framed(b"hot"))
-                        assert await other.receive_frame() == b"hot"
-                    leaving.reset()
-                    await until(lambda: len(listener.sessions) == 2)
-                    assert gone.releases == 0, "a worker still reads from it"
-                    disk.may_finish.set()
-                    assert await slow.receive(len(CONTENT)) == CONTENT
-                    await until(lambda: gone.releases == 1)
+            async with (
+                serving(lambda session, frame: answers[frame], residency=disk) as listener,
+                client_of(listener) as slow,
+                client_of(listener) as other,
+                client_of(listener) as leaving,
+            ):
+                await slow.send(framed(b"cold"))
+                await leaving.send(framed(b"gone"))
+                await until(disk.loading.is_set)
+                for _ in range(10):
+                    await other.send(framed(b"hot"))
+                    assert await other.receive_frame() == b"hot"
+                leaving.reset()
+                await until(lambda: len(listener.sessions) == 2)
+                assert gone.releases == 0, "a worker still reads from it"
+                disk.may_finish.set()
+                assert await slow.receive(len(CONTENT)) == CONTENT
+                await until(lambda: gone.releases == 1)
             assert cold.releases == 1
 
     run(work)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from penstock.base.errors import ErrorCode
-from penstock.storage.slices import FileSlice
+from penstock.storage.segments.slices import FileSlice
 
 if TYPE_CHECKING:
     from penstock.replication.partition import Partition

@@ -44,8 +44,8 @@ from penstock.server.registry import ALL_APIS
 from penstock.server.session import SessionLimits
 from penstock.server.topic_settings import log_config, topic_settings
 from penstock.storage.config import LogConfig
-from penstock.storage.log_directory import LogDirectoryError
-from penstock.storage.manager import LogManager, LogManagerSettings
+from penstock.storage.directories.log_directory import LogDirectoryError
+from penstock.storage.manager.manager import LogManager, LogManagerSettings
 
 log = logging.getLogger(__name__)
 

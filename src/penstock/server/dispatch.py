@@ -7,9 +7,8 @@ client finds out; an unknown version of it is answered in version 0 with the ran
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Coroutine, Sequence
-from inspect import iscoroutine
+from types import CoroutineType
 from typing import Any
 
 from penstock.base.errors import ErrorCode, KafkaError
@@ -24,7 +23,9 @@ from penstock.server.handlers.api_versions import unsupported_version_response
 from penstock.server.output import Answer, Ready
 from penstock.server.session import CloseConnection, Session
 
-log = logging.getLogger(__name__)
+MESSAGE_BYTES_MAX = 8 * 1024 * 1024
+"""The largest request that is decoded into objects, which take many times its bytes. Records are never decoded, so
+Produce is bounded by `socket.request.max.bytes` alone."""
 
 
 class _ApiMetrics:
@@ -74,11 +75,13 @@ class Dispatcher:
         try:
             if api.handle_raw is not None:
                 answer = api.handle_raw(self._context, request)
-                if iscoroutine(answer):
+                if type(answer) is CoroutineType:
                     return self._context.tasks.spawn(
                         self._finish_raw(api, metrics, request, answer, started), name=api.name
                     )
             else:
+                if len(frame) > MESSAGE_BYTES_MAX:
+                    raise CloseConnection(f"a {api.name} request of {len(frame)} bytes is too large")
                 message = decode_request(api.key, api_version, frame, position)
                 answer = self._handle_message(api, metrics, request, message, started)
         except DecodeError as error:
@@ -93,7 +96,7 @@ class Dispatcher:
         except KafkaError as error:
             metrics.errors.value += 1
             return self._error_frame(api, request, error.code)
-        if iscoroutine(result):
+        if type(result) is CoroutineType:
             work = self._finish_message(api, metrics, request, result, started)
             return self._context.tasks.spawn(work, name=api.name)
         return encode_response(api.key, request.api_version, request.correlation_id, result)

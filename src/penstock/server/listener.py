@@ -68,6 +68,8 @@ class Listener:
         self._idle_closed = metrics.counter(metric_names.CONNECTIONS_IDLE_CLOSED, listener=name)
         self._refused = metrics.counter(metric_names.CONNECTIONS_REFUSED, listener=name)
         metrics.gauge(metric_names.CONNECTION_COUNT, lambda: len(self.sessions), listener=name)
+        metrics.gauge(metric_names.MEMORY_POOL_AVAILABLE, lambda: budget.available)
+        metrics.gauge(metric_names.MEMORY_POOL_USED, lambda: budget.used)
         self._quotas = quotas
         self._network = network
         self._clock = clock

@@ -26,7 +26,8 @@ from typing import Final, Protocol
 
 from penstock.base.metrics import Counter
 from penstock.base.ports import Tasks
-from penstock.server.residency import ReadableFile, Residency
+from penstock.server.answers import Answer, Awaited, FileSlice, Parts, Ready, memory_of, release
+from penstock.server.residency import Residency
 from penstock.server.zero_copy import SocketSender, open_sender
 
 GATHER_BYTES: Final = 256 * 1024
@@ -39,55 +40,17 @@ TURN_BYTES: Final = 2 * 1024 * 1024
 """How much one connection sends before others get their turn."""
 
 
-class FileSlice(Protocol):
-    """A range of a log's file that stays readable until `release`."""
-
-    @property
-    def file(self) -> ReadableFile: ...
-
-    @property
-    def position(self) -> int: ...
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def near_end(self) -> bool:
-        """So close to the log's end that it is surely in the page cache."""
-
-    @property
-    def valid(self) -> bool:
-        """False once the file has been truncated under the slice."""
-
-    def release(self) -> None: ...
-
-
-Parts = list[bytes | FileSlice]
-Ready = bytes | Parts
-Answer = Ready | Awaitable[Ready | None] | None
-
-
 class OutputOwner(Protocol):
     """The session, as its output sees it."""
 
     def answer_failed(self, error: BaseException, *, logged: bool) -> None:
         """An awaited answer ended with an exception; `logged` when its task has reported that already."""
 
-    def output_failed(self, reason: str) -> None:
-        """What was promised to the client cannot be sent."""
+    def output_failed(self, reason: str, *, by_client: bool = False) -> None:
+        """What was promised to the client cannot be sent; `by_client` when that is because it has left."""
 
     def output_progressed(self) -> None:
         """The queue has become shorter, or the transport has room again."""
-
-
-class Awaited:
-    """The place in the queue of an answer that is not there yet."""
-
-    __slots__ = ("answer", "done")
-
-    def __init__(self) -> None:
-        self.answer: Ready | None = None
-        self.done = False
 
 
 class Output:
@@ -142,9 +105,9 @@ class Output:
     def enqueue(self, answer: Ready | Awaitable[Ready | None]) -> None:
         if isinstance(answer, bytes | list):
             if self.closed:
-                _release_answer(answer)
+                release(answer)
                 return
-            self.held_bytes += _memory_of(answer)
+            self.held_bytes += memory_of(answer)
             self.queue.append(answer)
             return
         place = Awaited()
@@ -220,7 +183,7 @@ class Output:
         for answer in self.queue:
             ready = answer.answer if isinstance(answer, Awaited) else answer
             if isinstance(ready, list):
-                _release(ready[first:], keep=self._loading)
+                release(ready[first:], keep=self._loading)
             first = 0
         self.queue.clear()
         self.held_bytes = 0
@@ -239,12 +202,12 @@ class Output:
         answer = future.result()
         if self.closed:
             if answer is not None:
-                _release_answer(answer)
+                release(answer)
             return
         place.done = True
         place.answer = answer
         if answer is not None:
-            self.held_bytes += _memory_of(answer)
+            self.held_bytes += memory_of(answer)
         if self.queue[0] is place:
             self.pump()
 
@@ -279,7 +242,7 @@ class Output:
                 self._send_slice(part)
         if self._index == len(parts) and not self.closed:
             self.queue.popleft()
-            self.held_bytes -= _memory_of(parts)
+            self.held_bytes -= memory_of(parts)
             self._index = 0
 
     def _send_gathered(self, parts: Parts) -> None:
@@ -315,7 +278,7 @@ class Output:
         try:
             sent = sender.send_more(data)
         except OSError as error:
-            self._owner.output_failed(f"the connection broke while an answer was sent: {error}")
+            self._broke(error)
             return
         self._count(sent)
         if sent < len(data):
@@ -352,13 +315,17 @@ class Output:
             sender.when_writable(self._continue)
             return
         except OSError as error:
-            self._owner.output_failed(f"the connection or the log broke while records were sent: {error}")
+            self._broke(error)
             return
         if not sent:
             self._owner.output_failed("the log's file is shorter than the records that were announced")
             return
         self._count(sent)
         self._slice_sent(part, sent)
+
+    def _broke(self, error: OSError) -> None:
+        reason = f"records could not be sent: {error}"
+        self._owner.output_failed(reason, by_client=isinstance(error, ConnectionError))
 
     def _count(self, size: int) -> None:
         self.sent_bytes += size
@@ -441,18 +408,4 @@ class Output:
             self._continue()
 
 
-def _memory_of(answer: Ready) -> int:
-    if isinstance(answer, bytes):
-        return len(answer)
-    return sum(len(part) for part in answer if isinstance(part, bytes))
-
-
-def _release_answer(answer: Ready) -> None:
-    if isinstance(answer, list):
-        _release(answer)
-
-
-def _release(parts: Parts, keep: FileSlice | None = None) -> None:
-    for part in parts:
-        if not isinstance(part, bytes) and part is not keep:
-            part.release()
+__all__ = ["Answer", "FileSlice", "Output", "OutputOwner", "Parts", "Ready"]

@@ -72,6 +72,11 @@ class ReceiveBuffer:
         self.limit = BASE_BYTES
         return True
 
+    def drop(self) -> None:
+        """Give all memory back; nothing is received any more."""
+        self.view = memoryview(b"")
+        self.capacity = self.start = self.end = self.limit = 0
+
     def large_was_used(self) -> bool:
         """Whether a large frame came since the last call."""
         used, self._large_used = self._large_used, False

@@ -236,6 +236,8 @@ class Session(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed:
             self.close(f"connection lost: {exc}" if exc else "closed by the client", level=logging.DEBUG)
+        # Whoever still holds this session, such as a handler that is at work, does not need its memory.
+        self._buffer.drop()
         self._owner.forget(self)
 
     # What handlers and the listener call.
@@ -305,8 +307,8 @@ class Session(asyncio.BufferedProtocol):
             log.error("request failed, connection closed", exc_info=error, extra=self._log_fields())
             self.close()
 
-    def output_failed(self, reason: str) -> None:
-        self.close(reason)
+    def output_failed(self, reason: str, *, by_client: bool = False) -> None:
+        self.close(reason, level=logging.DEBUG if by_client else logging.WARNING)
 
     def output_progressed(self) -> None:
         if self._finish is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.storage.readable_log import ReadableLog
-from penstock.storage.scan import iter_valid
-from penstock.storage.segment import Segment
+from penstock.storage.segments.scan import iter_valid
+from penstock.storage.segments.segment import Segment
 
 
 def check_log(log: ReadableLog) -> None:

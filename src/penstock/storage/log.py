@@ -34,12 +34,12 @@ from penstock.storage.config import LogConfig
 from penstock.storage.flushing import FlushPlan
 from penstock.storage.invariants import check_log
 from penstock.storage.leader_epochs import LeaderEpochCache
-from penstock.storage.producer_replay import follow_batch, follow_marker, rebuild_producers
-from penstock.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from penstock.storage.producers.replay import follow_batch, follow_marker, rebuild_producers
+from penstock.storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
 from penstock.storage.readable_log import ReadableLog
-from penstock.storage.recovery import LoadedLog, LogLoader, LogPlace
+from penstock.storage.recovery.loader import LoadedLog, LogLoader, LogPlace
 from penstock.storage.retention import count_deletable
-from penstock.storage.segment import Segment
+from penstock.storage.segments.segment import Segment
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from penstock.base.types import OffsetAndEpoch
 from penstock.records.batch import NO_TIMESTAMP
 from penstock.storage.leader_epochs import UNDEFINED_OFFSET
 from penstock.storage.reader import Reader
-from penstock.storage.recovery import LoadedLog
-from penstock.storage.segment import Segment
-from penstock.storage.slices import FileSlice
+from penstock.storage.recovery.loader import LoadedLog
+from penstock.storage.segments.segment import Segment
+from penstock.storage.segments.slices import FileSlice
+from penstock.storage.segments.transaction_index import AbortedTransaction
 from penstock.storage.timestamps import FoundOffset, find_by_timestamp, find_max_timestamp
-from penstock.storage.transaction_index import AbortedTransaction
 
 
 class ReadableLog:

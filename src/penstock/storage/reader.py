@@ -8,10 +8,10 @@ of that consumer, and of every other one that has caught up, starts exactly ther
 from __future__ import annotations
 
 from penstock.records.batch import LENGTH_OFFSET, LOG_OVERHEAD
-from penstock.storage.segment import Segment
-from penstock.storage.segments import SegmentList
-from penstock.storage.slices import FileSlice
-from penstock.storage.transaction_index import AbortedTransaction
+from penstock.storage.segments.segment import Segment
+from penstock.storage.segments.segment_list import SegmentList
+from penstock.storage.segments.slices import FileSlice
+from penstock.storage.segments.transaction_index import AbortedTransaction
 
 _REMEMBERED_MAX = 128
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from penstock.storage.config import LogConfig
-from penstock.storage.segment import Segment
-from penstock.storage.segments import SegmentList
+from penstock.storage.segments.segment import Segment
+from penstock.storage.segments.segment_list import SegmentList
 
 
 def count_deletable(

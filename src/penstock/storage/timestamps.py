@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from penstock.records.batch import BatchHeader
 from penstock.records.builder import find_record_by_timestamp, read_records
-from penstock.storage.scan import iter_headers
-from penstock.storage.segment import NEVER, Segment
-from penstock.storage.segments import SegmentList
+from penstock.storage.segments.scan import iter_headers
+from penstock.storage.segments.segment import NEVER, Segment
+from penstock.storage.segments.segment_list import SegmentList
 
 
 class FoundOffset(NamedTuple):

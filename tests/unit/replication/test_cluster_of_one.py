@@ -27,7 +27,7 @@ from penstock.replication.manager import ReplicaManager
 from penstock.replication.offsets import end_offset_for_leader_epoch
 from penstock.replication.settings import TopicSettings
 from penstock.storage.config import LogConfig
-from penstock.storage.manager import LogManager
+from penstock.storage.manager.manager import LogManager
 from tests.unit.replication.fakes import batch, wanted
 
 

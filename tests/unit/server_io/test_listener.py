@@ -48,7 +48,7 @@ class FakeNetwork:
 
 
 class Fixture:
-    def __init__(self, **quotas: int) -> None:
+    def __init__(self, connections_max: int = 100) -> None:
         self.clock = FakeClock()
         self.tasks = FakeTasks()
         self.network = FakeNetwork()
@@ -64,7 +64,7 @@ class Fixture:
             clock=self.clock,
             metrics=self.metrics,
             limits=SessionLimits(idle_ms_max=8000),
-            quotas=ConnectionQuotas(**quotas),
+            quotas=ConnectionQuotas(connections_max=connections_max),
             budget=MemoryBudget(),
         )
 

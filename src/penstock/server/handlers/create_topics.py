@@ -43,7 +43,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 def _result(context: Context, result: NewTopicResult) -> CreatableTopicResult:
     if result.error is not ErrorCode.NONE:
         return CreatableTopicResult(name=result.name, error_code=result.error, error_message=result.message, configs=[])
-    rows = describe_topic(TopicConfig(context.config, result.configs))
+    rows = sorted(describe_topic(TopicConfig(context.config, result.configs)), key=lambda row: row.name)
     return CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,

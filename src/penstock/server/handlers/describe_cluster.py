@@ -1,6 +1,6 @@
 """DescribeCluster (60), versions 0-2: brokers as the asking listener reaches them, controller and cluster id.
 
-Endpoint type 2 asks for controllers of a KRaft quorum, which there are none of. No broker is ever fenced here, so
+Endpoint type 2 asks for the controllers of a KRaft quorum, which this listener does not serve. No broker is ever fenced here, so
 version 2's wish to see fenced ones changes nothing.
 """
 
@@ -17,15 +17,15 @@ from penstock.security.authorizer import OPERATIONS_NOT_ASKED, Operation, Requir
 from penstock.server.api import Api, Context, Request
 from penstock.server.topic_view import endpoints_of
 
-_BROKERS = 1
+_BROKERS, _CONTROLLERS = 1, 2
 
 
 def handle(context: Context, request: Request, message: DescribeClusterRequest) -> DescribeClusterResponse:
     if message.endpoint_type != _BROKERS:
+        mismatched = message.endpoint_type == _CONTROLLERS
         return DescribeClusterResponse(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"This cluster has no endpoints of type {message.endpoint_type}; ask for brokers (type 1).",
-            endpoint_type=message.endpoint_type,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if mismatched else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"There are no endpoints of type {message.endpoint_type} here; ask for brokers (type 1).",
         )
     image = context.image
     operations = OPERATIONS_NOT_ASKED

@@ -2,13 +2,13 @@
 
 Topics come in the order of their names. A page ends after `response_partition_limit` partitions (bounded by
 `max.request.partition.size.limit`), and its cursor says where the next one starts. No topics asked for means all of
-them.
+them; the topic of a cursor may then have been deleted meanwhile, otherwise it has to be one of those asked for.
 """
 
 from __future__ import annotations
 
 from penstock.base.config import broker_keys
-from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.errors import ErrorCode
 from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.controller.names import invalid_name_reason
 from penstock.metadata.image import ClusterImage, TopicState
@@ -29,6 +29,13 @@ def handle(
     context: Context, request: Request, message: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     image = context.image
+    if (cursor := message.cursor) is not None and not _is_usable(cursor, message):
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+                for topic in message.topics
+            ]
+        )
     names, first_partition = _names_from_cursor(image, message)
     limit = min(message.response_partition_limit, context.config[broker_keys.MAX_REQUEST_PARTITION_SIZE_LIMIT])
     room = max(limit, 1)
@@ -38,14 +45,13 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         state = image.topics.get(name)
-        if state is None:
-            response.topics.append(_missing_topic(name))
-            continue
-        page = _topic_page(image, state, first_partition, room)
+        page = _missing_topic(name) if state is None else _topic_page(image, state, first_partition, room)
         page.topic_authorized_operations = context.authorizer.authorized_operations(
             request.session.principal, ResourceType.TOPIC, name
         )
         response.topics.append(page)
+        if state is None:
+            continue
         room -= len(page.partitions)
         end = first_partition + len(page.partitions)
         first_partition = 0
@@ -60,11 +66,14 @@ def _names_from_cursor(image: ClusterImage, message: DescribeTopicPartitionsRequ
     cursor = message.cursor
     if cursor is None:
         return names, 0
-    if cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition {cursor.partition_index} is negative")
     rest = [name for name in names if name >= cursor.topic_name]
     starts_inside = bool(rest) and rest[0] == cursor.topic_name
     return rest, cursor.partition_index if starts_inside else 0
+
+
+def _is_usable(cursor: Cursor, message: DescribeTopicPartitionsRequest) -> bool:
+    names = [topic.name for topic in message.topics]
+    return cursor.partition_index >= 0 and (not names or cursor.topic_name in names)
 
 
 def _missing_topic(name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -13,14 +13,22 @@ from penstock.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
 
+_NONE = -1
+
 
 async def handle(context: Context, request: Request, message: InitProducerIdRequest) -> InitProducerIdResponse:
+    # An id and its epoch come together or not at all.
+    if (message.producer_id == _NONE) != (message.producer_epoch == _NONE) or message.transactional_id == "":
+        return _failure(ErrorCode.INVALID_REQUEST)
     if message.transactional_id is not None:
-        code = ErrorCode.INVALID_REQUEST if not message.transactional_id else ErrorCode.NOT_COORDINATOR
-        return InitProducerIdResponse(error_code=code)
+        return _failure(ErrorCode.NOT_COORDINATOR)
     return InitProducerIdResponse(
         throttle_time_ms=request.throttle_ms, producer_id=await context.producer_ids.next_id(), producer_epoch=0
     )
+
+
+def _failure(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=_NONE, producer_epoch=_NONE)
 
 
 API = Api(
@@ -28,4 +36,5 @@ API = Api(
     versions=range(6),
     requirements=(Requirement(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),),
     handle=handle,
+    error_response=_failure,
 )

@@ -1,7 +1,7 @@
 """Metadata (3), versions 0-13: brokers, topics and partition leaders; creates missing topics when asked and allowed.
 
 - Version 0 has no way to say "no topics", so an empty list means all of them; from 1 on null means all.
-- Topic ids are answered from version 10 on and may be asked for from 12 on.
+- Topic ids are answered from version 10 on and may be asked for from 12 on; 10 and 11 have the field, but refuse it.
 - Where Kafka creates a topic in the background and lets the client ask again, the answer here waits for the few
   milliseconds that creating takes, and has the topic.
 """
@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from penstock.base.config import broker_keys
-from penstock.base.errors import ErrorCode, KafkaError
+from penstock.base.errors import ErrorCode
 from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.base.types import ZERO_UUID
 from penstock.controller.names import invalid_name_reason
@@ -21,6 +21,7 @@ from penstock.metadata.image import ClusterImage, TopicState
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -34,17 +35,25 @@ from penstock.server.topic_view import endpoints_of, offline_replicas, partition
 def handle(
     context: Context, request: Request, message: MetadataRequest
 ) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
-    if request.api_version < 12:
-        _check_named(message, request.api_version)
+    if request.api_version < 12 and not all(_is_named(topic) for topic in message.topics or ()):
+        return _refusal(message, ErrorCode.INVALID_REQUEST)
     if missing := _topics_to_create(context, request, message):
         return _create_and_answer(context, request, message, missing)
     return _answer(context, request, message)
 
 
-def _check_named(message: MetadataRequest, version: int) -> None:
-    for topic in message.topics or ():
-        if topic.name is None or topic.topic_id != ZERO_UUID:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata version {version} asks for topics by name only")
+def _is_named(topic: MetadataRequestTopic) -> bool:
+    return topic.name is not None and topic.topic_id == ZERO_UUID
+
+
+def _refusal(message: MetadataRequest, code: ErrorCode) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in message.topics or ()
+        ],
+        error_code=code,
+    )
 
 
 def _asks_for_all(message: MetadataRequest, version: int) -> bool:
@@ -77,7 +86,8 @@ def _answer(context: Context, request: Request, message: MetadataRequest) -> Met
     if _asks_for_all(message, version):
         topics = [_known_topic(image, state) for state in image.topics.values()]
     else:
-        topics = [_asked_topic(image, topic.name, topic.topic_id) for topic in message.topics or ()]
+        asked = dict.fromkeys((topic.name, topic.topic_id) for topic in message.topics or ())
+        topics = [_asked_topic(image, name, topic_id) for name, topic_id in asked]
     if message.include_topic_authorized_operations:
         _fill_operations(context, request, topics)
     cluster_operations = OPERATIONS_NOT_ASKED
@@ -137,10 +147,9 @@ def _known_topic(image: ClusterImage, state: TopicState) -> MetadataResponseTopi
 
 def _fill_operations(context: Context, request: Request, topics: Iterable[MetadataResponseTopic]) -> None:
     for topic in topics:
-        if topic.error_code == ErrorCode.NONE and topic.name is not None:
-            topic.topic_authorized_operations = context.authorizer.authorized_operations(
-                request.session.principal, ResourceType.TOPIC, topic.name
-            )
+        topic.topic_authorized_operations = context.authorizer.authorized_operations(
+            request.session.principal, ResourceType.TOPIC, topic.name or ""
+        )
 
 
 API = Api(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
+from typing import Any, cast
 
-from penstock.base.ports import Buffer, File
+from penstock.base.ports import Buffer, File, MappedFile
 from penstock.base.system import SystemFiles
 
 
@@ -35,11 +35,31 @@ class FaultyFile:
         self._file.truncate(size)
 
 
+class FaultyMappedFile:
+    """A real map that gets no blocks once the disk is full."""
+
+    def __init__(self, mapped: MappedFile, disk: FaultyFiles) -> None:
+        self._mapped = mapped
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mapped, name)
+
+    def reserve(self, position: int, length: int) -> None:
+        if self._disk.maps_are_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._mapped.reserve(position, length)
+
+
 class FaultyFiles(SystemFiles):
     def __init__(self) -> None:
         self.room: int | None = None
         """Bytes that still fit; None for no limit."""
         self.truncation_fails = False
+        self.maps_are_full = False
 
     def open(self, path: str, *, create: bool = True) -> File:
-        return FaultyFile(super().open(path, create=create), self)
+        return cast("File", FaultyFile(super().open(path, create=create), self))
+
+    def map(self, path: str, *, size: int | None = None) -> MappedFile:
+        return cast("MappedFile", FaultyMappedFile(super().map(path, size=size), self))

@@ -223,6 +223,23 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, room: int) -> None
     log.check_invariants()
 
 
+def test_an_index_that_finds_no_room_fails_the_append(tmp_path: Path) -> None:
+    """Without a reservation the store into the map would kill the process."""
+    files = FaultyFiles()
+    log = open_log(tmp_path, files=files)
+    append(log, b"a" * 5000)
+    files.maps_are_full = True
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            append(log, b"b", timestamps=START_MS + 1)
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        log.check_invariants()
+    files.maps_are_full = False
+    append(log, b"b", timestamps=START_MS + 1)
+    assert log.segments[0].offset_index.entries == 1
+    log.check_invariants()
+
+
 def test_a_failed_first_write_leaves_an_empty_segment(tmp_path: Path) -> None:
     files = FaultyFiles()
     log = open_log(tmp_path, files=files)

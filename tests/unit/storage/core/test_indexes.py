@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.base.system import SystemFiles
-from penstock.storage.index import OffsetIndex, TimeIndex
+from penstock.storage.segments.index import OffsetIndex, TimeIndex
 from tests.unit.storage.core.building import scratch_directory
 
 FILES = SystemFiles()
@@ -50,18 +50,28 @@ def test_an_index_grows_again_after_it_was_trimmed(tmp_path: Path) -> None:
     assert FILES.size(index.path) == 1024
 
 
+def test_an_index_grows_again_after_it_was_trimmed_and_truncated(tmp_path: Path) -> None:
+    """The next entry fits into the trimmed map, the one after it does not."""
+    index = new_offset_index(tmp_path)
+    for number in range(1, 4):
+        index.append(100 + number, number)
+    index.trim()
+    index.truncate_to(103)
+    for number in range(3, 9):
+        index.append(100 + number, number)
+    assert [index.entry(slot) for slot in range(8)] == [(100 + number, number) for number in range(1, 9)]
+
+
 def test_full_leaves_the_last_time_slot_for_the_forced_entry(tmp_path: Path) -> None:
     offset_index, time_index = new_offset_index(tmp_path, 24), new_time_index(tmp_path, 36)
     for number in range(1, 4):
-        assert not offset_index.is_full
         offset_index.append(100 + number, number)
-    assert offset_index.is_full
-    time_index.maybe_append(1, 101)
-    assert not time_index.is_full
-    time_index.maybe_append(2, 102)
-    assert time_index.is_full
-    time_index.maybe_append(3, 103)
-    assert time_index.entries == 3
+        assert offset_index.is_full == (number == 3)
+    full_after: list[bool] = []
+    for number in range(1, 4):
+        time_index.maybe_append(number, 100 + number)
+        full_after.append(time_index.is_full)
+    assert (full_after, time_index.entries) == ([False, True, True], 3)
 
 
 def test_open_takes_a_trimmed_file_and_refuses_a_torn_one(tmp_path: Path) -> None:

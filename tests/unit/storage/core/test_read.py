@@ -10,8 +10,8 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.records.batch import iter_batches
 from penstock.records.builder import ControlType
 from penstock.storage.log import Log
-from penstock.storage.segments import OPEN_INACTIVE_MAX
-from penstock.storage.slices import FileSlice
+from penstock.storage.segments.segment_list import OPEN_INACTIVE_MAX
+from penstock.storage.segments.slices import FileSlice
 from tests.unit.storage.core.building import (
     START_MS,
     append,
@@ -149,10 +149,11 @@ def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
         segment.remove_files()
     assert held.valid
     assert held.read() == content
+    file = held.file
     held.release()
     held.release()
-    assert not held.valid
-    assert held.file.fileno() == -1
+    assert file.fileno() == -1
+    assert _is_invalid(held)
 
 
 def test_a_slice_turns_invalid_when_the_file_is_cut_under_it(log: Log) -> None:
@@ -224,3 +225,7 @@ def test_an_open_transaction_is_remembered_over_a_crash(tmp_path: Path) -> None:
     with pytest.raises(KafkaError) as caught:
         append_marker(log, ControlType.ABORT, producer_id=1, producer_epoch=-1)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def _is_invalid(file_slice: FileSlice) -> bool:
+    return not file_slice.valid

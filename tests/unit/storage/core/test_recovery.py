@@ -16,8 +16,11 @@ from penstock.base.system import SystemFiles
 from penstock.records.batch import iter_batches
 from penstock.records.builder import ControlType
 from penstock.records.compression import Codec
-from penstock.storage import recovery
+from penstock.storage.leader_epochs import LeaderEpochCache
 from penstock.storage.log import Log
+from penstock.storage.producers.state import ProducerStateManager
+from penstock.storage.recovery import loader as recovery
+from penstock.storage.segments.segment import Segment
 from tests.unit.storage.core.building import (
     START_MS,
     TP,
@@ -108,11 +111,12 @@ def test_recovery_starts_at_the_recovery_point(tmp_path: Path, monkeypatch: pyte
     expected = [segment.base_offset for segment in log.segments[3:]]
     recovered: list[int] = []
     real = recovery.recover_segment
-    monkeypatch.setattr(
-        recovery,
-        "recover_segment",
-        lambda segment, *rest: recovered.append(segment.base_offset) or real(segment, *rest),
-    )
+
+    def noting(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochCache) -> int:
+        recovered.append(segment.base_offset)
+        return real(segment, producers, epochs)
+
+    monkeypatch.setattr(recovery, "recover_segment", noting)
     again = reopen(log, tmp_path, clean=False)
     assert recovered == expected
     assert again.recovery_point == log.recovery_point

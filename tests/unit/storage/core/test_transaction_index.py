@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.base.system import SystemFiles
-from penstock.storage.transaction_index import AbortedTransaction, CorruptTransactionIndexError, TransactionIndex
+from penstock.storage.segments.transaction_index import (
+    AbortedTransaction,
+    CorruptTransactionIndexError,
+    TransactionIndex,
+)
 
 FILES = SystemFiles()
 FIRST = AbortedTransaction(producer_id=7, first_offset=10, last_offset=20, last_stable_offset=12)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.base.types import TopicPartition
-from penstock.storage.directory_names import (
+from penstock.storage.directories.names import (
     NAME_LENGTH_MAX,
     DirectoryKind,
     directory_name,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from penstock.base.system import SystemFiles
-from penstock.storage.directory_set import DirectorySet
-from penstock.storage.log_directory import (
+from penstock.storage.directories.directory_set import DirectorySet
+from penstock.storage.directories.log_directory import (
     CLEAN_SHUTDOWN_FILE,
     META_PROPERTIES,
     LogDirectory,

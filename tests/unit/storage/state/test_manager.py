@@ -22,9 +22,9 @@ from penstock.base.types import TopicPartition
 from penstock.records.builder import Record, build_batch
 from penstock.records.validation import trust_batch
 from penstock.storage.config import LogConfig
+from penstock.storage.directories.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectoryError
 from penstock.storage.log import Log
-from penstock.storage.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectoryError
-from penstock.storage.manager import LogManager, LogManagerSettings
+from penstock.storage.manager.manager import LogManager, LogManagerSettings
 
 TP = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)

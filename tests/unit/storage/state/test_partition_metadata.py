@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.base.system import SystemFiles
-from penstock.storage.partition_metadata import (
+from penstock.storage.directories.partition_metadata import (
     FILE_NAME,
     MalformedPartitionMetadataError,
     decode_partition_metadata,

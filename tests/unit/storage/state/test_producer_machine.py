@@ -19,7 +19,7 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.system import SystemClock, SystemFiles
 from penstock.base.types import TopicPartition
 from penstock.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader
-from penstock.storage.producer_state import ProducerStateManager
+from penstock.storage.producers.state import ProducerStateManager
 
 TP = TopicPartition("orders", 0)
 START_MS = 1_700_000_000_000

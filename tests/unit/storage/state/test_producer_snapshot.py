@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.storage.producer_snapshot import (
+from penstock.storage.producers.snapshot import (
     CorruptSnapshotError,
     ProducerStateEntry,
     decode_snapshot,

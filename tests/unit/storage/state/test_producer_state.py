@@ -10,8 +10,8 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.system import SystemClock, SystemFiles
 from penstock.base.types import TopicPartition
 from penstock.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader
-from penstock.storage.producer_snapshot import SEQUENCE_MODULUS
-from penstock.storage.producer_state import CompletedTransaction, ProducerStateManager, snapshot_offset
+from penstock.storage.producers.snapshot import SEQUENCE_MODULUS
+from penstock.storage.producers.state import CompletedTransaction, ProducerStateManager, snapshot_offset
 
 TP = TopicPartition("orders", 0)
 DAY_MS = 86_400_000

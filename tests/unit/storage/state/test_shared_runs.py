@@ -9,9 +9,9 @@ import pytest
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.system import SystemTasks
-from penstock.storage.deferred_removal import DeferredRemoval
-from penstock.storage.periodic import PeriodicDuty
-from penstock.storage.shared_runs import SharedRuns
+from penstock.storage.manager.deferred_removal import DeferredRemoval
+from penstock.storage.manager.periodic import PeriodicDuty
+from penstock.storage.manager.shared_runs import SharedRuns
 
 
 @pytest.fixture

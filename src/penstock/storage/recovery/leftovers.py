@@ -11,8 +11,8 @@ import logging
 
 from penstock.base.errors import KafkaError
 from penstock.base.ports import Files
-from penstock.storage.scan import iter_headers
-from penstock.storage.segment import (
+from penstock.storage.segments.scan import iter_headers
+from penstock.storage.segments.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from penstock.base.ports import Clock, Files
 from penstock.base.types import TopicPartition
 from penstock.records.batch import TRANSACTIONAL_MASK, BatchHeader
-from penstock.storage.producer_checks import (
+from penstock.storage.producers.checks import (
     BatchMetadata,
     Place,
     check_epoch,
@@ -38,7 +38,7 @@ from penstock.storage.producer_checks import (
     not_transactional,
     stale_epoch,
 )
-from penstock.storage.producer_snapshot import (
+from penstock.storage.producers.snapshot import (
     NO_TRANSACTION,
     SEQUENCE_MODULUS,
     SNAPSHOT_SUFFIX,

@@ -12,20 +12,20 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from penstock.base.errors import KafkaError
 from penstock.base.ports import Clock, Tasks
-from penstock.storage.checkpointing import (
+from penstock.storage.log import Log
+from penstock.storage.manager.checkpointing import (
     HIGH_WATERMARKS,
     RECOVERY_POINTS,
     START_OFFSETS,
     Checkpointer,
     CheckpointKind,
 )
-from penstock.storage.deferred_removal import DeferredRemoval
-from penstock.storage.log import Log
-from penstock.storage.log_flusher import LogFlusher
-from penstock.storage.log_registry import LogRegistry
-from penstock.storage.manager_settings import LogManagerSettings
-from penstock.storage.periodic import PeriodicDuty
-from penstock.storage.segment import Segment
+from penstock.storage.manager.deferred_removal import DeferredRemoval
+from penstock.storage.manager.flusher import LogFlusher
+from penstock.storage.manager.periodic import PeriodicDuty
+from penstock.storage.manager.registry import LogRegistry
+from penstock.storage.manager.settings import LogManagerSettings
+from penstock.storage.segments.segment import Segment
 
 log = logging.getLogger(__name__)
 

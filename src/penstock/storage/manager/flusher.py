@@ -12,9 +12,9 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.metrics import Histogram
 from penstock.base.ports import Clock, Tasks
 from penstock.storage.log import Log
-from penstock.storage.log_registry import LogRegistry
-from penstock.storage.manager_settings import NEVER_MS
-from penstock.storage.shared_runs import SharedRuns
+from penstock.storage.manager.registry import LogRegistry
+from penstock.storage.manager.settings import NEVER_MS
+from penstock.storage.manager.shared_runs import SharedRuns
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from penstock.storage.segment import Segment
+from penstock.storage.segments.segment import Segment
 
 OPEN_INACTIVE_MAX = 4
 """How many inactive segments of one log may keep their files open while nobody reads them."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from penstock.base.ports import Buffer
 from penstock.records.batch import CONTROL_MASK, BatchHeader
 from penstock.records.builder import ControlType, read_end_transaction_marker
-from penstock.storage.producer_state import ProducerStateManager
-from penstock.storage.scan import iter_headers
-from penstock.storage.segment import Segment
-from penstock.storage.segments import SegmentList
-from penstock.storage.transaction_index import AbortedTransaction, TransactionIndex
+from penstock.storage.producers.state import ProducerStateManager
+from penstock.storage.segments.scan import iter_headers
+from penstock.storage.segments.segment import Segment
+from penstock.storage.segments.segment_list import SegmentList
+from penstock.storage.segments.transaction_index import AbortedTransaction, TransactionIndex
 
 
 def follow_batch(

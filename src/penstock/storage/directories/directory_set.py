@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from penstock.base.ports import Files
 from penstock.base.types import new_uuid, uuid_to_text
-from penstock.storage.log_directory import LogDirectory, LogDirectoryError, MetaProperties
+from penstock.storage.directories.log_directory import LogDirectory, LogDirectoryError, MetaProperties
 
 log = logging.getLogger(__name__)
 

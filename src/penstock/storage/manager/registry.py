@@ -15,9 +15,9 @@ from penstock.base import metric_names
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.metrics import Metrics
 from penstock.base.types import TopicPartition, uuid_to_text
-from penstock.storage.directory_set import DirectorySet
+from penstock.storage.directories.directory_set import DirectorySet
+from penstock.storage.directories.log_directory import LogDirectory, LogDirectoryError
 from penstock.storage.log import Log
-from penstock.storage.log_directory import LogDirectory, LogDirectoryError
 
 log = logging.getLogger(__name__)
 

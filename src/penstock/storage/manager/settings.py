@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.storage.producer_state import DEFAULT_EXPIRATION_MS
+from penstock.storage.producers.state import DEFAULT_EXPIRATION_MS
 
 NEVER_MS = (1 << 63) - 1
 

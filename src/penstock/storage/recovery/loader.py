@@ -20,13 +20,13 @@ from penstock.base.types import TopicPartition
 from penstock.records.batch import HEADER_SIZE, read_header
 from penstock.storage.config import LogConfig
 from penstock.storage.leader_epochs import LeaderEpochCache
-from penstock.storage.leftovers import segment_base_offsets, tidy_directory
-from penstock.storage.producer_replay import follow_batch, rebuild_producers
-from penstock.storage.producer_state import ProducerStateManager
-from penstock.storage.scan import iter_headers, iter_valid
-from penstock.storage.segment import TRANSACTION_INDEX_SUFFIX, Segment
-from penstock.storage.segments import SegmentList
-from penstock.storage.transaction_index import CorruptTransactionIndexError
+from penstock.storage.producers.replay import follow_batch, rebuild_producers
+from penstock.storage.producers.state import ProducerStateManager
+from penstock.storage.recovery.leftovers import segment_base_offsets, tidy_directory
+from penstock.storage.segments.scan import iter_headers, iter_valid
+from penstock.storage.segments.segment import TRANSACTION_INDEX_SUFFIX, Segment
+from penstock.storage.segments.segment_list import SegmentList
+from penstock.storage.segments.transaction_index import CorruptTransactionIndexError
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from penstock.base.ports import Tasks
 from penstock.base.types import TopicPartition
 from penstock.storage.checkpoints import OffsetCheckpoint
-from penstock.storage.directory_set import DirectorySet
-from penstock.storage.loading import DirectoryContents
+from penstock.storage.directories.directory_set import DirectorySet
+from penstock.storage.directories.log_directory import LogDirectory
 from penstock.storage.log import Log
-from penstock.storage.log_directory import LogDirectory
-from penstock.storage.log_registry import LogRegistry
-from penstock.storage.shared_runs import SharedRuns
+from penstock.storage.manager.loading import DirectoryContents
+from penstock.storage.manager.registry import LogRegistry
+from penstock.storage.manager.shared_runs import SharedRuns
 
 Offsets = dict[TopicPartition, int]
 

@@ -91,7 +91,7 @@ class SparseIndex:
         if self._map is None:
             self._map = self._files.map(self.path, size=size)
             self._file_size = size
-        elif len(self._map.view) < end:
+        elif len(self._map.view) < size:
             self._resize(size)
         self._view = self._map.view
         page_start = (end - self.entry_size) // _PAGE_BYTES * _PAGE_BYTES

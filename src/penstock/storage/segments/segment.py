@@ -12,10 +12,10 @@ from __future__ import annotations
 from penstock.base.ports import Files
 from penstock.records.batch import HEADER_SIZE, NO_TIMESTAMP, read_header
 from penstock.storage.config import LogConfig
-from penstock.storage.index import OffsetIndex, TimeIndex
-from penstock.storage.scan import find_offset, iter_headers
-from penstock.storage.slices import FileHandle, FileSlice
-from penstock.storage.transaction_index import TransactionIndex
+from penstock.storage.segments.index import OffsetIndex, TimeIndex
+from penstock.storage.segments.scan import find_offset, iter_headers
+from penstock.storage.segments.slices import FileHandle, FileSlice
+from penstock.storage.segments.transaction_index import TransactionIndex
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"

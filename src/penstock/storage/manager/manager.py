@@ -22,21 +22,21 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.metrics import Metrics
 from penstock.base.ports import Clock, Files, Tasks
 from penstock.base.types import TopicPartition, new_uuid
-from penstock.storage.checkpointing import ALL_KINDS, Checkpointer
 from penstock.storage.config import LogConfig
-from penstock.storage.deferred_removal import DeferredRemoval
-from penstock.storage.directory_names import DirectoryKind, directory_name, suffixed_name
-from penstock.storage.directory_set import DirectorySet
-from penstock.storage.duties import LogDuties
-from penstock.storage.loading import DirectoryContents, FoundLog, LogOpener, OpenedLogs, scan_directory
+from penstock.storage.directories.directory_set import DirectorySet
+from penstock.storage.directories.log_directory import LogDirectory, LogDirectoryError
+from penstock.storage.directories.names import DirectoryKind, directory_name, suffixed_name
+from penstock.storage.directories.partition_metadata import read_partition_metadata, write_partition_metadata
 from penstock.storage.log import Log
-from penstock.storage.log_directory import LogDirectory, LogDirectoryError
-from penstock.storage.log_flusher import LogFlusher
-from penstock.storage.log_registry import LogRegistry, OfflineListener, check_topic_id
-from penstock.storage.manager_settings import LogManagerSettings as LogManagerSettings
-from penstock.storage.partition_metadata import read_partition_metadata, write_partition_metadata
-from penstock.storage.segment import Segment
-from penstock.storage.shared_runs import SharedRuns
+from penstock.storage.manager.checkpointing import ALL_KINDS, Checkpointer
+from penstock.storage.manager.deferred_removal import DeferredRemoval
+from penstock.storage.manager.duties import LogDuties
+from penstock.storage.manager.flusher import LogFlusher
+from penstock.storage.manager.loading import DirectoryContents, FoundLog, LogOpener, OpenedLogs, scan_directory
+from penstock.storage.manager.registry import LogRegistry, OfflineListener, check_topic_id
+from penstock.storage.manager.settings import LogManagerSettings as LogManagerSettings
+from penstock.storage.manager.shared_runs import SharedRuns
+from penstock.storage.segments.segment import Segment
 
 log = logging.getLogger(__name__)
 

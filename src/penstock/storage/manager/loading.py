@@ -17,14 +17,14 @@ from penstock.base.internal_topics import CLUSTER_METADATA
 from penstock.base.ports import Clock, Files, Tasks, Timer
 from penstock.base.types import TopicPartition
 from penstock.storage.config import LogConfig
-from penstock.storage.directory_names import (
+from penstock.storage.directories.log_directory import LogDirectory
+from penstock.storage.directories.names import (
     DirectoryKind,
     directory_name,
     parse_directory_name,
 )
+from penstock.storage.directories.partition_metadata import read_partition_metadata
 from penstock.storage.log import Log
-from penstock.storage.log_directory import LogDirectory
-from penstock.storage.partition_metadata import read_partition_metadata
 
 log = logging.getLogger(__name__)
 

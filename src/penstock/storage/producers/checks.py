@@ -10,7 +10,7 @@ from typing import NamedTuple
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.records.batch import TRANSACTIONAL_MASK, BatchHeader
-from penstock.storage.producer_snapshot import NO_SEQUENCE, SEQUENCE_MODULUS, CachedBatch, ProducerStateEntry
+from penstock.storage.producers.snapshot import NO_SEQUENCE, SEQUENCE_MODULUS, CachedBatch, ProducerStateEntry
 
 
 class Place(NamedTuple):

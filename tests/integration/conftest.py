@@ -1,0 +1,87 @@
+"""A live broker for each test worker, connections to it, and brokers of a test's own.
+
+The shared broker must come to its end without a traceback in its log and with exit code 0, whatever the tests did to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.integration.watching import client_lines
+from tests.support.brokers import PenstockBroker
+from tests.support.raw_client import RawClient
+
+Connect = Callable[..., RawClient]
+StartBroker = Callable[..., PenstockBroker]
+
+SHARED_SETTINGS = {"node.id": "1", "log.segment.delete.delay.ms": "200"}
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PenstockBroker]:
+    """Shared by all tests of a worker: who stops, kills or configures a broker starts its own."""
+    shared = PenstockBroker(tmp_path_factory.mktemp("broker"), SHARED_SETTINGS)
+    shared.start()
+    process = shared.process
+    assert process is not None
+    yield shared
+    assert process.process.poll() is None, f"the broker died:\n{shared.output()[-4000:]}"
+    assert process.stop() == 0
+    assert "Traceback" not in shared.output()
+
+
+@pytest.fixture
+def connect(broker: PenstockBroker) -> Iterator[Connect]:
+    """Opens connections to the shared broker, or to the broker on another port; all are closed at the end."""
+    opened: list[RawClient] = []
+
+    def open_connection(port: int | None = None, *, timeout: float = 10.0) -> RawClient:
+        opened.append(RawClient("127.0.0.1", port or broker.port, timeout=timeout))
+        return opened[-1]
+
+    yield open_connection
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def client(connect: Connect) -> RawClient:
+    return connect()
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """Starts brokers of the test's own; those that still run at its end are killed."""
+    started: list[PenstockBroker] = []
+
+    def start(settings: Mapping[str, str] | None = None, **more: str) -> PenstockBroker:
+        """Settings as a mapping, or as keyword arguments with `_` for `.`."""
+        all_settings = {"node.id": "1", **(settings or {}), **{key.replace("_", "."): more[key] for key in more}}
+        own = PenstockBroker(tmp_path / f"broker{len(started)}", all_settings)
+        started.append(own)
+        own.start()
+        return own
+
+    yield start
+    for each in started:
+        each.kill()
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name of the test's own; the topic itself does not exist yet."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:80]
+    return f"{plain}-{next(_numbers)}"
+
+
+@pytest.fixture
+def logged(broker: PenstockBroker) -> Callable[[RawClient], list[str]]:
+    """The lines about one connection in the shared broker's log, once there is at least one."""
+    return lambda about: client_lines(broker, about)
