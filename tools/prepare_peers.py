@@ -19,8 +19,8 @@ from tests.support.cache import cache_root, say
 def main() -> int:
     started = time.monotonic()
     missing = peers.prepare_all()
-    for problem in missing:
-        say(f"skipped: {problem.reason}. Remedy: {problem.remedy}")
+    for text in dict.fromkeys(f"{problem.reason}. Remedy: {problem.remedy}" for problem in missing):
+        say(f"skipped: {text}")
     ready = len(peers.ALL) - len(missing)
     say(f"{ready} of {len(peers.ALL)} ready in {cache_root()} after {time.monotonic() - started:.1f} s")
     return 0

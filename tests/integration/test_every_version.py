@@ -27,9 +27,7 @@ def sample(client: RawClient, topic: str) -> Sample:
     topic_id = create_topic(client, topic)
     doomed_id = create_topic(client, f"{topic}-doomed")
     send_values(client, topic, b"first")
-    return Sample(
-        topic=topic, topic_id=topic_id, free=f"{topic}-new", doomed=f"{topic}-doomed", doomed_id=doomed_id
-    )
+    return Sample(topic=topic, topic_id=topic_id, free=f"{topic}-new", doomed=f"{topic}-doomed", doomed_id=doomed_id)
 
 
 def test_what_is_served_is_announced_and_nothing_else(client: RawClient) -> None:

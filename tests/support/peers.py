@@ -124,7 +124,9 @@ def java_classes() -> Path:
         if not javac.exists():
             ecj = entry("ecj-3.33.0", "Java compiler (Maven)", lambda into: _maven_jars(into, _MAVEN_COMPILER, "ecj"))
             compiler = [java(), "-jar", next((ecj / "lib").glob("ecj-*.jar")), "-17", "-nowarn"]
-        _build([*compiler, "-cp", f"{jars}/*", "-d", directory, *sources], COMPAT / "java")
+        # Named one by one: the compiler in a jar knows no wildcards.
+        classpath = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
+        _build([*compiler, "-cp", classpath, "-d", directory, *sources], COMPAT / "java")
 
     return entry(f"java-{digest(sources, KAFKA_VERSION)}", "Java test program (javac)", compile_into)
 
@@ -135,7 +137,7 @@ def _build(command: list[str | Path], cwd: Path) -> None:
         [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
     )
     if run.returncode != 0:
-        raise RuntimeError(f"{' '.join(str(part) for part in command)} failed:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(f"{command[0]} failed:\n{(run.stdout + run.stderr)[-4000:]}")
 
 
 @_once
@@ -208,10 +210,10 @@ ALL: tuple[Callable[[], Path], ...] = (java, kafka_jars, java_classes, kcat, nod
 
 def prepare_all() -> list[PeerMissingError]:
     """Fetches every peer; returns those which cannot be had here."""
-    missing: dict[str, PeerMissingError] = {}
+    missing: list[PeerMissingError] = []
     for peer in ALL:
         try:
             peer()
         except PeerMissingError as problem:
-            missing.setdefault(problem.reason, problem)
-    return list(missing.values())
+            missing.append(problem)
+    return missing

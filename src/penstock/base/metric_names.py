@@ -16,22 +16,16 @@ TOTAL_PRODUCE_REQUESTS: Final = "kafka_server_brokertopicmetrics_totalproducereq
 TOTAL_FETCH_REQUESTS: Final = "kafka_server_brokertopicmetrics_totalfetchrequests_total"
 FAILED_PRODUCE_REQUESTS: Final = "kafka_server_brokertopicmetrics_failedproducerequests_total"
 FAILED_FETCH_REQUESTS: Final = "kafka_server_brokertopicmetrics_failedfetchrequests_total"
-INVALID_MAGIC_RECORDS: Final = "kafka_server_brokertopicmetrics_invalidmagicnumberrecords_total"
-INVALID_CRC_RECORDS: Final = "kafka_server_brokertopicmetrics_invalidmessagecrcrecords_total"
-NO_KEY_COMPACTED_RECORDS: Final = "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total"
-INVALID_OFFSET_OR_SEQUENCE_RECORDS: Final = "kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords_total"
 
 REQUESTS: Final = "kafka_network_requestmetrics_requests_total"
 ERRORS: Final = "kafka_network_requestmetrics_errors_total"
 REQUEST_TOTAL_TIME_MS: Final = "kafka_network_requestmetrics_totaltimems"
-REQUEST_LOCAL_TIME_MS: Final = "kafka_network_requestmetrics_localtimems"
-REQUEST_REMOTE_TIME_MS: Final = "kafka_network_requestmetrics_remotetimems"
-REQUEST_BYTES: Final = "kafka_network_requestmetrics_requestbytes"
 SOCKET_BYTES_IN: Final = "kafka_server_socket_server_metrics_incoming_byte_total"
 SOCKET_BYTES_OUT: Final = "kafka_server_socket_server_metrics_outgoing_byte_total"
 CONNECTION_COUNT: Final = "kafka_server_socket_server_metrics_connection_count"
 CONNECTION_CREATIONS: Final = "kafka_server_socket_server_metrics_connection_creation_total"
 CONNECTION_CLOSES: Final = "kafka_server_socket_server_metrics_connection_close_total"
+NETWORK_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
 CONNECTIONS_IDLE_CLOSED: Final = "kafka_network_socketserver_expiredconnectionskilledcount"
 CONNECTIONS_REFUSED: Final = "penstock_network_connections_refused_total"
 MEMORY_POOL_AVAILABLE: Final = "kafka_network_socketserver_memorypoolavailable"
@@ -81,21 +75,15 @@ HELP: Final[dict[str, str]] = {
     TOTAL_FETCH_REQUESTS: "Fetch requests, counted once for each partition in them.",
     FAILED_PRODUCE_REQUESTS: "Partitions of produce requests that were answered with an error.",
     FAILED_FETCH_REQUESTS: "Partitions of fetch requests that were answered with an error.",
-    INVALID_MAGIC_RECORDS: "Batches refused for their format version.",
-    INVALID_CRC_RECORDS: "Batches refused for their checksum.",
-    NO_KEY_COMPACTED_RECORDS: "Batches refused because a record for a compacted topic has no key.",
-    INVALID_OFFSET_OR_SEQUENCE_RECORDS: "Batches refused for their offsets, counts or sequence numbers.",
     REQUESTS: "Requests received.",
     ERRORS: "Requests that were answered with an error as a whole.",
     REQUEST_TOTAL_TIME_MS: "Milliseconds from the whole request being read to its answer being handed to the socket.",
-    REQUEST_LOCAL_TIME_MS: "Milliseconds spent in the handler.",
-    REQUEST_REMOTE_TIME_MS: "Milliseconds a request was parked, waiting for data or for other replicas.",
-    REQUEST_BYTES: "Size of requests in bytes.",
     SOCKET_BYTES_IN: "Bytes read from connections.",
     SOCKET_BYTES_OUT: "Bytes written to connections.",
     CONNECTION_COUNT: "Open connections.",
     CONNECTION_CREATIONS: "Connections accepted.",
     CONNECTION_CLOSES: "Connections closed.",
+    NETWORK_IDLE: "Share of the time since the last look in which the event loop had nothing to do, 0 to 1.",
     CONNECTIONS_IDLE_CLOSED: "Connections closed because they made no progress for connections.max.idle.ms.",
     CONNECTIONS_REFUSED: "Connections refused by a limit on their number.",
     MEMORY_POOL_AVAILABLE: "Bytes of queued.max.request.bytes that are free.",
@@ -125,7 +113,7 @@ HELP: Final[dict[str, str]] = {
     GLOBAL_PARTITION_COUNT: "Partitions in the cluster.",
     OFFLINE_PARTITIONS_COUNT: "Partitions without a leader.",
     ACTIVE_BROKER_COUNT: "Brokers that are registered and not fenced.",
-    BROKER_STATE: "0 not running, 1 starting, 2 recovering logs, 3 running, 6 stopping.",
+    BROKER_STATE: "0 not running, 1 starting, 2 recovering logs, 3 running, 7 stopping.",
     OPEN_FILES: "Open file descriptors of this process.",
     MAX_FILES: "Limit of open file descriptors of this process.",
     RESIDENT_MEMORY: "Resident memory of this process in bytes.",

@@ -22,9 +22,6 @@ from penstock.base.ports import Tasks, Timer
 from penstock.replication.fetching import CONSUMER, FetchIsolation, FetchPartition, FetchResult
 from penstock.replication.partition import Partition
 
-NUM_DELAYED_OPERATIONS = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
-FETCH_EXPIRES = "kafka_server_delayedfetchmetrics_expires_total"
-PRODUCE_EXPIRES = "kafka_server_delayedproducemetrics_expires_total"
 _EXPIRED_KEPT_MAX = 64
 
 
@@ -72,10 +69,10 @@ class FetchPurgatory:
         self._parked_max = parked_max
         self._parked: dict[DelayedFetch, None] = {}
         self._ready: list[DelayedFetch] = []
-        self._consumer_expires = metrics.counter(FETCH_EXPIRES, fetcherType="consumer")
-        self._follower_expires = metrics.counter(FETCH_EXPIRES, fetcherType="follower")
+        self._consumer_expires = metrics.counter(names.DELAYED_FETCH_EXPIRES, fetcherType="consumer")
+        self._follower_expires = metrics.counter(names.DELAYED_FETCH_EXPIRES, fetcherType="follower")
         metrics.gauge(names.PURGATORY_SIZE, lambda: len(self._parked), delayedOperation="Fetch")
-        metrics.gauge(NUM_DELAYED_OPERATIONS, lambda: len(self._parked), delayedOperation="Fetch")
+        metrics.gauge(names.NUM_DELAYED_OPERATIONS, lambda: len(self._parked), delayedOperation="Fetch")
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -212,9 +209,9 @@ class ProducePurgatory:
         self._parked_max = parked_max
         self._parked = 0
         self._order = count()
-        self._expires = metrics.counter(PRODUCE_EXPIRES)
+        self._expires = metrics.counter(names.DELAYED_PRODUCE_EXPIRES)
         metrics.gauge(names.PURGATORY_SIZE, lambda: self._parked, delayedOperation="Produce")
-        metrics.gauge(NUM_DELAYED_OPERATIONS, lambda: self._parked, delayedOperation="Produce")
+        metrics.gauge(names.NUM_DELAYED_OPERATIONS, lambda: self._parked, delayedOperation="Produce")
 
     def __len__(self) -> int:
         return self._parked

@@ -12,8 +12,10 @@ import os.path
 import random
 from collections.abc import Mapping, Sequence
 
+from penstock.base import metric_names
 from penstock.base.config import broker_keys as keys
 from penstock.base.config.broker import BrokerConfig
+from penstock.base.config.declaration import Key
 from penstock.base.config.effective import connections_per_ip_overrides
 from penstock.base.config.internal_topics import offsets_topic, transaction_state_topic
 from penstock.base.config.topic import TopicConfig, validate_topic_overrides
@@ -37,6 +39,12 @@ from penstock.server.api import Context
 from penstock.server.connection_quotas import ConnectionQuotas
 from penstock.server.dispatch import Dispatcher
 from penstock.server.fetch_sessions import FetchSessions
+from penstock.server.gauges import (
+    BrokerState,
+    add_cluster_gauges,
+    add_fetch_session_gauges,
+    add_process_gauges,
+)
 from penstock.server.listener import Listener
 from penstock.server.memory import MemoryBudget
 from penstock.server.producer_ids import ProducerIds
@@ -63,6 +71,7 @@ class Broker:
         self.metrics = Metrics()
         self._world = world
         self._rng = rng
+        self.state = BrokerState.NOT_RUNNING
         self._registration: BrokerRegistration | None = None
         self._listeners: list[Listener] = []
         self._store = LocalMetadataStore(
@@ -97,6 +106,16 @@ class Broker:
             lag_time_max_ms=config[keys.REPLICA_LAG_TIME_MAX_MS],
         )
         self._logs.add_offline_listener(self._replicas.log_directory_failed)
+        self._fetch_sessions = FetchSessions(
+            clock=world.clock, rng=rng, slots_max=config[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+        )
+        self._add_gauges()
+
+    def _add_gauges(self) -> None:
+        self.metrics.gauge(metric_names.BROKER_STATE, lambda: self.state)
+        add_cluster_gauges(self.metrics, self.node_id, lambda: self._store.image)
+        add_fetch_session_gauges(self.metrics, self._fetch_sessions)
+        add_process_gauges(self.metrics, self._world.clock)
 
     @property
     def log_directories(self) -> Sequence[str]:
@@ -111,12 +130,14 @@ class Broker:
     # -- Start and stop --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        self.state = BrokerState.RECOVERY
         try:
             await self._start_storage()
         except (LogDirectoryError, MetadataCorruptError) as error:
             raise StartError(str(error)) from error
         except OSError as error:
             raise StartError(f"the data in {', '.join(self.config.log_dirs)} cannot be used: {error}") from error
+        self.state = BrokerState.STARTING
         await self._bind_listeners()
         await self._register()
         await self._replicas.start(self._store.image)
@@ -124,6 +145,7 @@ class Broker:
         self._logs.start_background()
         for listener in self._listeners:
             await listener.serve()
+        self.state = BrokerState.RUNNING
 
     async def _start_storage(self) -> None:
         await self._logs.take_directories()
@@ -188,11 +210,7 @@ class Broker:
             replicas=self._replicas,
             controller=self._controller,
             producer_ids=ProducerIds(self._allocate_producer_ids),
-            fetch_sessions=FetchSessions(
-                clock=self._world.clock,
-                rng=self._rng,
-                slots_max=self.config[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
-            ),
+            fetch_sessions=self._fetch_sessions,
             authorizer=AllowAll(),
             clock=self._world.clock,
             tasks=self._world.tasks,
@@ -222,6 +240,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer who waits, close the listeners, then everything below them; a start that failed is undone too."""
+        self.state = BrokerState.SHUTTING_DOWN
         self._replicas.stop()
         for listener in self._listeners:
             await listener.close()
@@ -266,9 +285,14 @@ def _session_limits(config: BrokerConfig) -> SessionLimits:
         in_flight_max=config[keys.PENSTOCK_MAX_INFLIGHT_REQUESTS_PER_CONNECTION],
         unsent_bytes_max=config[keys.PENSTOCK_MAX_UNSENT_BYTES_PER_CONNECTION],
         idle_ms_max=config[keys.CONNECTIONS_MAX_IDLE_MS],
-        send_buffer_bytes=config[keys.SOCKET_SEND_BUFFER_BYTES],
-        receive_buffer_bytes=config[keys.SOCKET_RECEIVE_BUFFER_BYTES],
+        send_buffer_bytes=_when_set(config, keys.SOCKET_SEND_BUFFER_BYTES),
+        receive_buffer_bytes=_when_set(config, keys.SOCKET_RECEIVE_BUFFER_BYTES),
     )
+
+
+def _when_set(config: BrokerConfig, key: Key[int]) -> int:
+    """A socket buffer of the asked size; Kafka's default is far below what the system chooses by itself."""
+    return config[key] if config.is_set(key) else -1
 
 
 def _log_manager_settings(config: BrokerConfig) -> LogManagerSettings:

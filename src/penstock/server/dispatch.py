@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Sequence
 from types import CoroutineType
 from typing import Any
 
+from penstock.base import metric_names as names
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.metrics import Counter, Histogram, Metrics
 from penstock.protocol.apis import APIS, ApiKey
@@ -35,11 +36,10 @@ class _ApiMetrics:
 
     def __init__(self, metrics: Metrics, api: Api) -> None:
         name = api.name
-        self.time: Histogram = metrics.histogram("kafka_network_requestmetrics_totaltimems", request=name)
-        self.errors: Counter = metrics.counter("kafka_network_requestmetrics_errors_total", request=name)
+        self.time: Histogram = metrics.histogram(names.REQUEST_TOTAL_TIME_MS, request=name)
+        self.errors: Counter = metrics.counter(names.ERRORS, request=name)
         self.requests: dict[int, Counter] = {
-            version: metrics.counter("kafka_network_requestmetrics_requests_total", request=name, version=str(version))
-            for version in api.versions
+            version: metrics.counter(names.REQUESTS, request=name, version=str(version)) for version in api.versions
         }
 
 
@@ -115,7 +115,11 @@ class Dispatcher:
     async def _finish_raw(
         self, api: Api, metrics: _ApiMetrics, request: Request, work: Coroutine[Any, Any, Ready | None], started: float
     ) -> Ready | None:
-        answer = await work
+        try:
+            answer = await work
+        except CloseConnection as closing:
+            request.session.close(closing.reason)
+            return None
         metrics.time.record(self._monotonic() - started)
         return answer
 

@@ -25,8 +25,6 @@ from penstock.server.session import Session, SessionLimits
 
 log = logging.getLogger(__name__)
 
-BYTES_IN: Final = "kafka_server_socket_server_metrics_incoming_byte_total"
-BYTES_OUT: Final = "kafka_server_socket_server_metrics_outgoing_byte_total"
 
 TICK_SECONDS_MAX: Final = 5.0
 _TICKS_PER_IDLE_LIMIT: Final = 8
@@ -61,8 +59,8 @@ class Listener:
         self.budget = budget
         self.residency: Residency = residency or PageCache()
         self.sessions: dict[Session, _Watch] = {}
-        self.bytes_in = metrics.counter(BYTES_IN, listener=name)
-        self.bytes_out = metrics.counter(BYTES_OUT, listener=name)
+        self.bytes_in = metrics.counter(metric_names.SOCKET_BYTES_IN, listener=name)
+        self.bytes_out = metrics.counter(metric_names.SOCKET_BYTES_OUT, listener=name)
         self._created = metrics.counter(metric_names.CONNECTION_CREATIONS, listener=name)
         self._closed = metrics.counter(metric_names.CONNECTION_CLOSES, listener=name)
         self._idle_closed = metrics.counter(metric_names.CONNECTIONS_IDLE_CLOSED, listener=name)

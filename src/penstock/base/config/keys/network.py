@@ -34,12 +34,14 @@ SECURITY_INTER_BROKER_PROTOCOL = string(
     effect=ALONE,
 )
 SOCKET_SEND_BUFFER_BYTES = integer(
-    "socket.send.buffer.bytes", 102_400, "Size of a connection's send buffer in the kernel; -1 leaves it to the system."
+    "socket.send.buffer.bytes",
+    102_400,
+    "Size of a connection's send buffer in the kernel; -1, or not setting it, leaves it to the system.",
 )
 SOCKET_RECEIVE_BUFFER_BYTES = integer(
     "socket.receive.buffer.bytes",
     102_400,
-    "Size of a connection's receive buffer in the kernel; -1 leaves it to the system.",
+    "Size of a connection's receive buffer in the kernel; -1, or not setting it, leaves it to the system.",
 )
 SOCKET_REQUEST_MAX_BYTES = integer(
     "socket.request.max.bytes",
