@@ -68,29 +68,36 @@ def fetch_request(topic: str, offset: int, *, max_bytes: int) -> bytes:
 
 
 class Connection:
-    """One blocking connection."""
+    """One blocking connection that reads as much as there is at a time."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = bytearray(4 << 20)
+        self._buffer = memoryview(bytearray(4 << 20))
+        self._start = self._end = 0
 
     def receive(self) -> memoryview:
         """One answer without its size; valid until the next call."""
-        self._fill(0, 4)
-        size = struct.unpack_from(">i", self._buffer)[0]
-        if size > len(self._buffer):
-            self._buffer = bytearray(size * 2)
-        self._fill(0, size)
-        return memoryview(self._buffer)[:size]
+        self._need(4)
+        size = 4 + int(struct.unpack_from(">i", self._buffer, self._start)[0])
+        self._need(size)
+        answer = self._buffer[self._start + 4 : self._start + size]
+        self._start += size
+        return answer
 
-    def _fill(self, start: int, count: int) -> None:
-        view = memoryview(self._buffer)[start : start + count]
-        while view:
-            received = self.socket.recv_into(view)
+    def _need(self, count: int) -> None:
+        if self._start == self._end:
+            self._start = self._end = 0
+        if self._start + count > len(self._buffer):
+            rest = bytes(self._buffer[self._start : self._end])
+            self._buffer = memoryview(bytearray(max(len(self._buffer), 2 * count)))
+            self._buffer[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        while self._end - self._start < count:
+            received = self.socket.recv_into(self._buffer[self._end :])
             if not received:
                 raise ConnectionError("the broker closed the connection")
-            view = view[received:]
+            self._end += received
 
     def call(self, frame: bytes) -> memoryview:
         self.socket.sendall(frame)

@@ -369,9 +369,19 @@ def producing(
 ) -> CaseFunction:
     def ask(peer: Peer, version: int) -> Any:
         named = peer.topic(topic, by_id=version >= 13)
-        return peer.call(ApiKey.PRODUCE, version, produce_request(named, dict.fromkeys(partitions, records), **options))
+        request = produce_request(named, dict.fromkeys(partitions, records), **options)
+        return _without_log_start(peer.call(ApiKey.PRODUCE, version, request))
 
     return ask
+
+
+def _without_log_start(answer: pr.ProduceResponse) -> pr.ProduceResponse:
+    """Kafka tells the start of the log with some errors and not with others; no client looks at it then."""
+    for topic in answer.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                partition.log_start_offset = -1
+    return answer
 
 
 GOOD = batch(b"v1", b"v2", timestamp=NOW)
@@ -456,7 +466,8 @@ def sequences(*steps: tuple[int, int, int], first_id: int) -> CaseFunction:
                 *values, timestamp=NOW, producer_id=first_id + version, producer_epoch=epoch, base_sequence=sequence
             )
             named = peer.topic("sink", by_id=version >= 13)
-            answers.append(peer.call(ApiKey.PRODUCE, version, produce_request(named, {2: records})))
+            answer = peer.call(ApiKey.PRODUCE, version, produce_request(named, {2: records}))
+            answers.append(_without_log_start(answer))
         return answers
 
     return ask
@@ -498,12 +509,12 @@ def fetching(*topics: tuple[str, list[dict[str, int]]], **options: Any) -> CaseF
         defaults = {"max_wait_ms": 0, "min_bytes": 1, "session_epoch": -1}
         asked = [wanted(peer, version, topic, *partitions) for topic, partitions in topics]
         answer = peer.call(ApiKey.FETCH, version, fe.FetchRequest(**{**defaults, **options}, topics=asked))
-        return _without_times(answer)
+        return _with_empty_list(answer)
 
     return ask
 
 
-def _without_times(answer: fe.FetchResponse) -> fe.FetchResponse:
+def _with_empty_list(answer: fe.FetchResponse) -> fe.FetchResponse:
     for topic in answer.responses:
         for partition in topic.partitions:
             if partition.error_code in (3, 100) and partition.aborted_transactions is None:
@@ -559,7 +570,7 @@ def session(peer: Peer, version: int) -> Any:
             topics=list(topics),
             forgotten_topics_data=forgotten,
         )
-        answer = _without_times(peer.call(ApiKey.FETCH, version, request))
+        answer = _with_empty_list(peer.call(ApiKey.FETCH, version, request))
         answers.append([answer, answer.session_id == session_id])
         return answer
 

@@ -1,6 +1,6 @@
 """A live broker for each test worker, connections to it, and brokers of a test's own.
 
-The shared broker must come to its end without a traceback in its log and with exit code 0, whatever the tests did to it.
+The shared broker must come to its end with exit code 0 and without a traceback in its log, whatever was done to it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _DROPPED = frozenset(
     }
 )
 _ONLY_WHETHER = frozenset({"session_id", "producer_id", "log_append_time_ms"})
-_ORDERED_BY = ("name", "topic", "partition_index", "index", "partition")
+_ORDERED_BY = ("name", "topic", "topic_id", "partition_index", "index", "partition")
 
 
 class Peer:
@@ -92,10 +92,9 @@ def _plain_field(name: str, value: Any, names: Mapping[UUID, str]) -> Any:
 
 
 def _sorted(values: list[Any]) -> list[Any]:
-    for key in _ORDERED_BY:
-        if values and all(isinstance(value, dict) and key in value for value in values):
-            return sorted(values, key=lambda value: (value[key] is None, value[key]))
-    return values
+    if not all(isinstance(value, dict) for value in values):
+        return values
+    return sorted(values, key=lambda value: [(value[key] is None, value[key]) for key in _ORDERED_BY if key in value])
 
 
 def differences(kafka: Any, ours: Any, path: str = "") -> list[str]:

@@ -102,9 +102,9 @@ class FetchSessions:
     def maybe_create(
         self, wanted: Iterable[tuple[PartitionKey, FetchTarget]], *, uses_topic_ids: bool
     ) -> FetchSession | None:
-        """A new session for a full fetch, or None when there is nothing to remember or no room."""
+        """A new session for a full fetch, or None when there is no room for it."""
         partitions = OrderedDict((key, CachedPartition(target)) for key, target in wanted)
-        if not partitions or not self._make_room():
+        if not self._make_room():
             return None
         session = FetchSession(self._new_id(), 1, uses_topic_ids, partitions, self._clock.monotonic())
         self._sessions[session.id] = session

@@ -1,7 +1,7 @@
 """DescribeCluster (60), versions 0-2: brokers as the asking listener reaches them, controller and cluster id.
 
-Endpoint type 2 asks for the controllers of a KRaft quorum, which this listener does not serve. No broker is ever fenced here, so
-version 2's wish to see fenced ones changes nothing.
+Endpoint type 2 asks for the controllers of a KRaft quorum, which this listener does not serve. No broker is ever
+fenced here, so version 2's wish to see fenced ones changes nothing.
 """
 
 from __future__ import annotations

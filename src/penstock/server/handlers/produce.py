@@ -5,8 +5,7 @@ one batch for one partition led here that is committed by its append: those are 
 A request with acks=0 gets no answer; when it fails its connection is closed, which is how such a producer learns of
 it.
 
-Version 13 names topics by id. The answer explains errors from version 8 on. A refused batch is answered with the start
-of the log, too, where Kafka does.
+Version 13 names topics by id. The answer explains errors from version 8 on.
 """
 
 from __future__ import annotations
@@ -38,15 +37,6 @@ _NO_ACKS = 0
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE = 22
 _TRANSACTIONAL = 0x10
-_WITHOUT_LOG_START = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
 
 TopicResults = tuple[str | None, UUID | None, list[ProducePartitionResult]]
 
@@ -67,12 +57,11 @@ def handle(context: Context, request: Request) -> Answer:
     name, topic_id, partitions = topics[0]
     index, records = partitions[0]
     acks = produce.acks
-    partition: Partition | None = None
     try:
         partition = _find_partition(context, request, produce, name, topic_id, index, records)
         info = context.replicas.append(partition, records, acks, context.clock.time_ms(), request.api_version)  # type: ignore[arg-type]  # _find_partition has refused None
     except KafkaError as error:
-        return _answer(request, produce, [(name, topic_id, [_failure(index, error, partition)])])
+        return _answer(request, produce, [(name, topic_id, [_failure(index, error)])])
     if not partition.append_is_commit:
         done = context.replicas.completion(partition, info, acks, produce.timeout_ms)
         if done is not None:
@@ -137,12 +126,11 @@ def _handle_many(context: Context, request: Request, produce: ProduceRequest) ->
     for name, topic_id, partitions in produce.topics:
         results: list[ProducePartitionResult] = []
         for index, records in partitions:
-            partition: Partition | None = None
             try:
                 partition = _find_partition(context, request, produce, name, topic_id, index, records)
                 info = context.replicas.append(partition, records, produce.acks, now_ms, request.api_version)  # type: ignore[arg-type]  # see above
             except KafkaError as error:
-                results.append(_failure(index, error, partition))
+                results.append(_failure(index, error))
                 continue
             if not partition.append_is_commit:
                 done = context.replicas.completion(partition, info, produce.acks, produce.timeout_ms)
@@ -184,17 +172,9 @@ def _success(index: int, info: AppendInfo) -> ProducePartitionResult:
     return ProducePartitionResult(index, 0, info.first_offset, info.log_append_time, info.log_start_offset)
 
 
-def _failure(index: int, error: KafkaError, partition: Partition | None = None) -> ProducePartitionResult:
-    start = -1
-    if partition is not None and error.code not in _WITHOUT_LOG_START:
-        start = partition.log.log_start_offset
-    return ProducePartitionResult(
-        index,
-        error.code,
-        log_start_offset=start,
-        record_errors=error.record_errors if isinstance(error, RejectedRecords) else (),
-        error_message=error.message,
-    )
+def _failure(index: int, error: KafkaError) -> ProducePartitionResult:
+    record_errors = error.record_errors if isinstance(error, RejectedRecords) else ()
+    return ProducePartitionResult(index, error.code, record_errors=record_errors, error_message=error.message)
 
 
 API = Api(
