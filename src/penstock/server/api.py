@@ -51,6 +51,11 @@ class Request:
         self.client_id = client_id
         self.throttle_ms = throttle_ms
 
+    def log_fields(self) -> dict[str, object]:
+        """Who asked, for a line in the log."""
+        host, port = self.session.peer
+        return {"client_id": self.client_id, "client": f"{host}:{port}"}
+
 
 @dataclass(slots=True, kw_only=True)
 class Context:

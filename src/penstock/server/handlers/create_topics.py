@@ -6,6 +6,9 @@ defaults from version 4 on; in 2 and 3 the controller refuses that like any othe
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 from penstock.base.config.describe import describe_topic
 from penstock.base.config.topic import TopicConfig
 from penstock.base.errors import ErrorCode
@@ -21,13 +24,26 @@ from penstock.protocol.messages.create_topics import (
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
 
+log = logging.getLogger(__name__)
+
 
 async def handle(context: Context, request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
     wanted = [_new_topic(topic) for topic in message.topics]
     results = await context.controller.create_topics(wanted, validate_only=message.validate_only)
+    _log_refusals(request, results)
     return CreateTopicsResponse(
         throttle_time_ms=request.throttle_ms, topics=[_result(context, result) for result in results]
     )
+
+
+def _log_refusals(request: Request, results: Sequence[NewTopicResult]) -> None:
+    refused = [
+        f"{result.name!r}: {result.message}"
+        for result in results
+        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    ]
+    if refused:
+        log.info("topics refused: %s", "; ".join(refused), extra=request.log_fields())
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -11,6 +11,7 @@ Version 13 names topics by id. The answer explains errors from version 8 on.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
@@ -37,6 +38,18 @@ _NO_ACKS = 0
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE = 22
 _TRANSACTIONAL = 0x10
+_BAD_RECORDS = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+"""What only a producer can set right: worth a line in the log, unlike what its next metadata or a retry heals."""
+
+log = logging.getLogger(__name__)
 
 TopicResults = tuple[str | None, UUID | None, list[ProducePartitionResult]]
 
@@ -155,16 +168,19 @@ async def _answer_when_committed(
 
 
 def _answer(request: Request, produce: ProduceRequest, topics: Sequence[TopicResults]) -> bytes | None:
+    failed = [
+        (f"{name or topic_id}-{result.partition}: {ErrorCode(result.error_code).name}", result)
+        for name, topic_id, results in topics
+        for result in results
+        if result.error_code
+    ]
     if produce.acks == _NO_ACKS:
-        failed = [
-            f"{name or topic_id}-{result.partition}: {ErrorCode(result.error_code).name}"
-            for name, topic_id, results in topics
-            for result in results
-            if result.error_code
-        ]
         if failed:
-            raise CloseConnection(f"a produce request with acks=0 failed ({', '.join(failed)})")
+            raise CloseConnection(f"a produce request with acks=0 failed ({', '.join(text for text, _ in failed)})")
         return None
+    bad = [f"{text}, {result.error_message}" for text, result in failed if result.error_code in _BAD_RECORDS]
+    if bad:
+        log.warning("records refused: %s", "; ".join(bad), extra=request.log_fields())
     return encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms)
 
 
