@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,14 +32,17 @@ class Server:
     process: subprocess.Popen[bytes]
     port: int
     start_seconds: float
-    peak_megabytes: float = field(default=0.0)
 
     def usage(self) -> Usage:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         resident = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        usage = Usage((int(fields[11]) + int(fields[12])) / _TICKS, resident / 1e6)
-        self.peak_megabytes = max(self.peak_megabytes, usage.resident_megabytes)
-        return usage
+        return Usage((int(fields[11]) + int(fields[12])) / _TICKS, resident / 1e6)
+
+    @property
+    def peak_megabytes(self) -> float:
+        """The most memory it ever had resident."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
     def stop(self) -> None:
         self.process.terminate()
