@@ -264,7 +264,7 @@ for bad_name in [
     "_",
 ]:
     case(f"name {bad_name[:12]!r} of {len(bad_name)}", ApiKey.CREATE_TOPICS, creating(new(bad_name)))
-for setting, values in {
+SETTINGS: dict[str, list[str | None]] = {
     "nonsense": ["1"],
     "RETENTION.MS": ["1"],
     "retention.ms": ["x", None, "-1", "-2", "", "9223372036854775807", "9223372036854775808"],
@@ -298,7 +298,8 @@ for setting, values in {
     "local.retention.ms": ["5", "-3"],
     "local.retention.bytes": ["100"],
     "remote.storage.enable": ["true"],
-}.items():
+}
+for setting, values in SETTINGS.items():
     for value in values:
         topic = new()
         topic.configs = [ct.CreatableTopicConfig(name=setting, value=value)]
@@ -497,7 +498,7 @@ case("producer: wraps within a batch", ApiKey.PRODUCE, sequences((0, 2**31 - 2, 
 
 
 def wanted(peer: Peer, version: int, topic: str, *partitions: dict[str, int]) -> fe.FetchTopic:
-    defaults = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
+    defaults: dict[str, Any] = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
     asked = [fe.FetchPartition(**{**defaults, **each}) for each in partitions]
     if version >= 13:
         return fe.FetchTopic(topic_id=peer.id_of(topic), partitions=asked)
@@ -649,8 +650,8 @@ def listing(
 
 
 for timestamp in (-1, -2, -3, -4, -5, -6, -7, 0):
-    asked = tuple((partition, timestamp) for partition in (0, 1, 7, -1))
-    case(f"timestamp {timestamp}", ApiKey.LIST_OFFSETS, listing(*asked))
+    everywhere = [(partition, timestamp) for partition in (0, 1, 7, -1)]
+    case(f"timestamp {timestamp}", ApiKey.LIST_OFFSETS, listing(*everywhere))
     case(f"timestamp {timestamp}, empty log", ApiKey.LIST_OFFSETS, listing((0, timestamp), topic="empty"))
     case(f"timestamp {timestamp}, read committed", ApiKey.LIST_OFFSETS, listing((0, timestamp), isolation=1))
 for distance in (-1, 0, 35, 40, 41, 130, 540, 541, 86_400_000):

@@ -38,7 +38,7 @@ def now_ms() -> int:
 # -- Topics --------------------------------------------------------------------------------------------------------
 
 
-def new_topic(name: str, partitions: int = 1, factor: int = 1, **configs: str) -> CreatableTopic:
+def new_topic(name: str, partitions: int = 1, factor: int = 1, /, **configs: str) -> CreatableTopic:
     """Settings are keyword arguments with `_` for `.`."""
     return CreatableTopic(
         name=name,
@@ -50,7 +50,7 @@ def new_topic(name: str, partitions: int = 1, factor: int = 1, **configs: str) -
 
 def create_topic(client: RawClient, name: str, partitions: int = 1, **configs: str) -> UUID:
     """A topic that must not have been there; its id."""
-    topic = new_topic(name, partitions, **configs)
+    topic = new_topic(name, partitions, 1, **configs)
     (result,) = client.call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic])).topics
     assert result.error_code == 0, result
     topic_id: UUID = result.topic_id

@@ -23,11 +23,12 @@ def wait_for(condition: Callable[[], T], what: str, timeout_s: float = 20.0) -> 
     return found
 
 
-def client_lines(broker: PenstockBroker, client: RawClient) -> list[str]:
-    """The lines in the broker's log that are about this connection, once there is at least one."""
+def client_lines(broker: PenstockBroker, client: RawClient, since: int = 0) -> list[str]:
+    """The lines in the broker's log (from a position on) that are about this connection, once there is at least one."""
     mark = f"client=127.0.0.1:{client.socket.getsockname()[1]}"
     return wait_for(
-        lambda: [line for line in broker.output().splitlines() if line.endswith(mark)], f"a log line with {mark}"
+        lambda: [line for line in broker.output()[since:].splitlines() if line.endswith(mark)],
+        f"a log line with {mark}",
     )
 
 

@@ -185,9 +185,9 @@ class Log(ReadableLog):
         except OSError as second_error:
             self._failure = f"{segment.path} could not be cut back after a failed write: {second_error}"
             log.error("%s", self._failure)
-        raise KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR, f"An append to {self.topic_partition} in {self.directory} failed: {error}"
-        ) from error
+        message = f"An append to {self.topic_partition} in {self.directory} failed: {error}"
+        log.error("%s", message)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     # -- Rolling ---------------------------------------------------------------------------------------------------
 
@@ -227,9 +227,9 @@ class Log(ReadableLog):
             self._segments.add(segment)
             snapshot = self.producers.take_snapshot(base_offset, sync=False)
         except OSError as error:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"A new segment for {self.topic_partition} cannot be made: {error}"
-            ) from error
+            message = f"A new segment for {self.topic_partition} cannot be made: {error}"
+            log.error("%s", message)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         if snapshot is not None:
             self._unsynced_snapshots.append(snapshot)
         if self.on_roll is not None:

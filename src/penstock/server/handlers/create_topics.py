@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from penstock.base.config.describe import describe_topic
 from penstock.base.config.topic import TopicConfig
-from penstock.base.errors import ErrorCode
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.controller.topics import NewTopic, NewTopicResult
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.create_topics import (
@@ -29,7 +29,11 @@ log = logging.getLogger(__name__)
 
 async def handle(context: Context, request: Request, message: CreateTopicsRequest) -> CreateTopicsResponse:
     wanted = [_new_topic(topic) for topic in message.topics]
-    results = await context.controller.create_topics(wanted, validate_only=message.validate_only)
+    try:
+        results = await context.controller.create_topics(wanted, validate_only=message.validate_only)
+    except KafkaError as error:
+        # Clients look for their topics by name, also when the metadata cannot be written at all.
+        results = [NewTopicResult(name=each.name, error=error.code, message=error.message) for each in wanted]
     _log_refusals(request, results)
     return CreateTopicsResponse(
         throttle_time_ms=request.throttle_ms, topics=[_result(context, result) for result in results]

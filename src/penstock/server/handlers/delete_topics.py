@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.base.config import broker_keys
-from penstock.base.errors import ErrorCode
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.controller.topics import TopicReference
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -20,8 +20,12 @@ from penstock.server.api import Api, Context, Request
 async def handle(context: Context, request: Request, message: DeleteTopicsRequest) -> DeleteTopicsResponse:
     references = _references(request.api_version, message)
     if not context.config[broker_keys.DELETE_TOPIC_ENABLE]:
-        return _disabled(request.api_version, references)
-    results = await context.controller.delete_topics(references)
+        code = ErrorCode.INVALID_REQUEST if request.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        return _refusal(references, code, "Topic deletion is disabled.")
+    try:
+        results = await context.controller.delete_topics(references)
+    except KafkaError as error:
+        return _refusal(references, error.code, error.message)
     return DeleteTopicsResponse(
         throttle_time_ms=request.throttle_ms,
         responses=[
@@ -39,13 +43,10 @@ def _references(version: int, message: DeleteTopicsRequest) -> list[TopicReferen
     return [TopicReference(topic.name, topic.topic_id) for topic in message.topics]
 
 
-def _disabled(version: int, references: Sequence[TopicReference]) -> DeleteTopicsResponse:
-    code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+def _refusal(references: Sequence[TopicReference], code: ErrorCode, message: str) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
-            DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=code, error_message="Topic deletion is disabled."
-            )
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
             for name, topic_id in references
         ]
     )

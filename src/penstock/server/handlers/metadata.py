@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from penstock.base.config import broker_keys
-from penstock.base.errors import ErrorCode
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.base.types import ZERO_UUID
 from penstock.controller.names import invalid_name_reason
@@ -76,7 +77,8 @@ async def _create_and_answer(
     context: Context, request: Request, message: MetadataRequest, names: Iterable[str]
 ) -> MetadataResponse:
     # A failure (a name that collides, another request that was first) shows in the answer, as the topic's state.
-    await context.controller.create_topics([NewTopic(name=name) for name in names])
+    with contextlib.suppress(KafkaError):
+        await context.controller.create_topics([NewTopic(name=name) for name in names])
     return _answer(context, request, message)
 
 

@@ -12,6 +12,7 @@ marker, so that a stop that was cut short is not taken for a clean one.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -39,6 +40,9 @@ from penstock.storage.manager.shared_runs import SharedRuns
 from penstock.storage.segments.segment import Segment
 
 log = logging.getLogger(__name__)
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+"""No space or no descriptor is left: that passes, and what is in the directory is as good as before."""
 
 
 class LogManager:
@@ -251,6 +255,10 @@ class LogManager:
             try:
                 created = await self._tasks.run_blocking(self._creation_in(directory, topic_partition, topic_id))
             except OSError as error:
+                if error.errno in _NO_ROOM:
+                    raise KafkaError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {error}"
+                    ) from error
                 self._registry.fail_directory(directory, f"{topic_partition} cannot be created: {error}")
                 continue
             finally:

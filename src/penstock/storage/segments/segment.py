@@ -84,15 +84,24 @@ class Segment:
 
     @classmethod
     def create(cls, directory: str, base_offset: int, config: LogConfig, files: Files, now_ms: int) -> Segment:
-        """A new, empty segment with its files, open for appends."""
+        """A new, empty segment with its files, open for appends. OSError leaves no file behind."""
         segment = cls(directory, base_offset, config, files, now_ms)
-        handle = segment.open_file()
+        try:
+            segment._create_files()
+        except OSError:
+            # The log goes on in the segment before; the next start would take an empty one here for its end.
+            segment.close_files()
+            segment.remove_files()
+            raise
+        return segment
+
+    def _create_files(self) -> None:
+        handle = self.open_file()
         if handle.file.size():
             # Left behind by a deletion that a crash undid; the log does not know of it.
             handle.file.truncate(0)
-        segment.offset_index.create()
-        segment.time_index.create()
-        return segment
+        self.offset_index.create()
+        self.time_index.create()
 
     @classmethod
     def open(
