@@ -22,7 +22,7 @@ from penstock.base.config.declaration import ConfigErrors
 from penstock.base.config.loading import load_broker_config
 from penstock.base.logs import configure_logging
 from penstock.base.system import SystemWorld, new_event_loop
-from penstock.server.broker import Broker, StartError
+from penstock.server.broker import Broker, BrokerError
 from penstock.server.file_limit import raise_file_limit
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def command(
     loop = new_event_loop()
     try:
         loop.run_until_complete(_serve(loop, config, show_next_steps=profile == "development"))
-    except StartError as error:
+    except BrokerError as error:
         _fail(str(error))
     finally:
         loop.close()
@@ -116,11 +116,13 @@ async def _serve(loop: asyncio.AbstractEventLoop, config: BrokerConfig, *, show_
         # What the start has built lives as long as the broker: the collector need not look at it again.
         gc.collect()
         gc.freeze()
-        await stop.wait()
+        await asyncio.wait((asyncio.ensure_future(stop.wait()), broker.failed), return_when=asyncio.FIRST_COMPLETED)
         log.info("stopping")
     finally:
         await broker.stop()
         await world.close()
+    if broker.failed.done():
+        raise BrokerError(broker.failed.result())
 
 
 def _stop_once(stop: asyncio.Event) -> Callable[[], Any]:

@@ -22,7 +22,7 @@ from penstock.base.config.topic import TopicConfig, validate_topic_overrides
 from penstock.base.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from penstock.base.metrics import Metrics
 from penstock.base.ports import World
-from penstock.base.types import new_uuid
+from penstock.base.types import TopicPartition, new_uuid
 from penstock.controller.adoption import FoundPartition
 from penstock.controller.brokers import RegisterBroker
 from penstock.controller.controller import Controller
@@ -58,8 +58,8 @@ from penstock.storage.manager.manager import LogManager, LogManagerSettings
 log = logging.getLogger(__name__)
 
 
-class StartError(Exception):
-    """The broker cannot start; the message says why and what to do."""
+class BrokerError(Exception):
+    """The broker cannot start, or cannot go on; the message says why and what to do."""
 
 
 class Broker:
@@ -105,7 +105,9 @@ class Broker:
             settings_for=self._topic_settings_for,
             lag_time_max_ms=config[keys.REPLICA_LAG_TIME_MAX_MS],
         )
-        self._logs.add_offline_listener(self._replicas.log_directory_failed)
+        self._logs.add_offline_listener(self._log_directory_failed)
+        self.failed = world.tasks.future()
+        """Resolves with the reason when the broker cannot go on; whoever runs it then stops it."""
         self._fetch_sessions = FetchSessions(
             clock=world.clock, rng=rng, slots_max=config[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
         )
@@ -134,9 +136,9 @@ class Broker:
         try:
             await self._start_storage()
         except (LogDirectoryError, MetadataCorruptError) as error:
-            raise StartError(str(error)) from error
+            raise BrokerError(str(error)) from error
         except OSError as error:
-            raise StartError(f"the data in {', '.join(self.config.log_dirs)} cannot be used: {error}") from error
+            raise BrokerError(f"the data in {', '.join(self.config.log_dirs)} cannot be used: {error}") from error
         self.state = BrokerState.STARTING
         await self._bind_listeners()
         await self._register()
@@ -196,7 +198,7 @@ class Broker:
             try:
                 await listener.bind()
             except OSError as error:
-                raise StartError(
+                raise BrokerError(
                     f"cannot listen on {declared}: {error.strerror or error}; stop what uses that address, or choose "
                     "another one with --listeners"
                 ) from error
@@ -249,6 +251,11 @@ class Broker:
         await self._logs.stop(broker_epoch=self._registration.epoch if self._registration is not None else -1)
 
     # -- What the parts ask ----------------------------------------------------------------------------------------
+
+    def _log_directory_failed(self, path: str, partitions: Sequence[TopicPartition]) -> None:
+        self._replicas.log_directory_failed(path, partitions)
+        if not self._logs.live_directories and not self.failed.done():
+            self.failed.set_result(f"every log directory has failed, {path} was the last")
 
     async def _on_metadata(self, old: ClusterImage, new: ClusterImage, deltas: Sequence[Delta]) -> None:
         await self._replicas.on_metadata(old, new, deltas)

@@ -6,7 +6,7 @@ Shared by Metadata, DescribeCluster and DescribeTopicPartitions, which differ on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.base.errors import ErrorCode
 from penstock.metadata.image import ClusterImage, PartitionState
@@ -35,3 +35,16 @@ def partition_error(image: ClusterImage, partition: PartitionState) -> ErrorCode
 
 def offline_replicas(image: ClusterImage, partition: PartitionState) -> list[int]:
     return [replica for replica in partition.replicas if replica not in image.brokers]
+
+
+def partition_fields(image: ClusterImage, index: int, partition: PartitionState) -> dict[str, Any]:
+    """What Metadata and DescribeTopicPartitions say alike of a partition."""
+    return {
+        "error_code": partition_error(image, partition),
+        "partition_index": index,
+        "leader_id": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "replica_nodes": list(partition.replicas),
+        "isr_nodes": list(partition.isr),
+        "offline_replicas": offline_replicas(image, partition),
+    }

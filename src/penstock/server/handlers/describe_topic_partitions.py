@@ -22,7 +22,7 @@ from penstock.protocol.messages.describe_topic_partitions import (
 )
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
-from penstock.server.topic_view import offline_replicas, partition_error
+from penstock.server.topic_view import partition_fields
 
 
 def handle(
@@ -92,15 +92,7 @@ def _topic_page(
         is_internal=state.name in INTERNAL_TOPICS,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=partition_error(image, partition),
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-                offline_replicas=offline_replicas(image, partition),
+                eligible_leader_replicas=[], last_known_elr=[], **partition_fields(image, index, partition)
             )
             for index in indexes
             for partition in (state.partitions[index],)

@@ -30,7 +30,7 @@ from penstock.protocol.messages.metadata import (
 )
 from penstock.security.authorizer import OPERATIONS_NOT_ASKED, Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
-from penstock.server.topic_view import endpoints_of, offline_replicas, partition_error
+from penstock.server.topic_view import endpoints_of, partition_fields
 
 
 def handle(
@@ -133,15 +133,7 @@ def _known_topic(image: ClusterImage, state: TopicState) -> MetadataResponseTopi
         topic_id=state.id,
         is_internal=state.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataResponsePartition(
-                error_code=partition_error(image, partition),
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                offline_replicas=offline_replicas(image, partition),
-            )
+            MetadataResponsePartition(**partition_fields(image, index, partition))
             for index, partition in enumerate(state.partitions)
         ],
     )

@@ -334,6 +334,9 @@ class LogManager:
         try:
             found.rename_for_deletion(f"{directory.path}/{name}")
             await self._tasks.run_blocking(lambda: self._files.sync_directory(directory.path))
+        except FileNotFoundError:
+            log.warning("the directory of %s was gone already", topic_partition)
+            found = None
         except OSError as error:
             self._registry.fail_directory(directory, f"{topic_partition} cannot be renamed: {error}")
             raise KafkaError(
