@@ -53,7 +53,8 @@ problem is listed at once with the place where it was set. Values of secret keys
 `listener.name.<listener>.<key>` sets a key for one listener.
 
 "Changes" says when a broker key may change while the broker runs: *read-only* at the next start, *per-broker* and
-*cluster-wide* at once. A key that is marked "no effect" is known and checked, and says why it does nothing.
+*cluster-wide* at once; the APIs that change settings are not served yet. A key that is marked "no effect" is known and
+checked, and says why it does nothing.
 """
 
 METRICS_INTRODUCTION = """\
@@ -62,9 +63,12 @@ METRICS_INTRODUCTION = """\
 Printed by `python tools/generate_config_docs.py metrics`; change `penstock/base/metric_names.py`, not this page.
 
 The names are those that the usual rules of the JMX exporter give to Kafka's own metrics, in Prometheus' text format, so
-dashboards made for Kafka work. Names that end in `_total` are counters since the start. Names that end in `ms`, and
-`requestbytes`, are summaries: `quantile` 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 over everything since the start, right
-to about 6 %, with `_sum` and `_count`. The others are gauges.
+dashboards made for Kafka work. They are counted from the first request on; an HTTP page that serves them comes with the
+console, and until then they are read in the process (`Broker.metrics.render_prometheus()`).
+
+Names that end in `_total` are counters since the start. Names that end in `ms` are summaries: `quantile` 0.5, 0.75,
+0.95, 0.98, 0.99 and 0.999 over everything since the start, right to about 6 %, with `_sum` and `_count`. The others are
+gauges.
 """
 
 

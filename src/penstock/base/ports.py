@@ -101,6 +101,9 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
+    def sync_file_system(self, path: str) -> bool:
+        """Make everything durable that was written to the file system of `path`; False where that cannot be done."""
+
     def remove(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None: ...
@@ -142,7 +145,9 @@ class Server(Protocol):
 
 
 class Network(Protocol):
-    async def listen(self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> Server:
+    async def listen(
+        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol], *, backlog: int
+    ) -> Server:
         """Bind an address. OSError when it is taken; port 0 chooses a free one."""
 
     async def connect(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import fcntl
 import logging
@@ -194,6 +195,18 @@ class SystemFiles:
         finally:
             os.close(fd)
 
+    def sync_file_system(self, path: str) -> bool:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if syncfs(fd) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+        finally:
+            os.close(fd)
+        return True
+
     def remove(self, path: str) -> None:
         os.unlink(path)
 
@@ -260,10 +273,12 @@ class SystemNetwork:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    async def listen(self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> Server:
+    async def listen(
+        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol], *, backlog: int
+    ) -> Server:
         # An empty host means every interface; one dual-stack socket then serves IPv4 and IPv6 on the same port.
-        bound = _bind(host, port)
-        server = await self._loop.create_server(protocol_factory, sock=bound, backlog=512, start_serving=False)
+        bound = _bind(host, port, backlog)
+        server = await self._loop.create_server(protocol_factory, sock=bound, backlog=backlog, start_serving=False)
         return SystemServer(server, host, bound.getsockname()[1])
 
     async def connect(
@@ -272,13 +287,15 @@ class SystemNetwork:
         return await self._loop.create_connection(protocol_factory, host, port)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, backlog: int) -> socket.socket:
     if host in ("", "0.0.0.0", "::"):
         dual_stack = host != "0.0.0.0" and socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual_stack else socket.AF_INET
-        return socket.create_server(("", port), family=family, dualstack_ipv6=dual_stack, backlog=512, reuse_port=False)
+        return socket.create_server(
+            ("", port), family=family, dualstack_ipv6=dual_stack, backlog=backlog, reuse_port=False
+        )
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server((address[0], address[1]), family=family, backlog=512)
+    return socket.create_server((address[0], address[1]), family=family, backlog=backlog)
 
 
 class SystemWorld:

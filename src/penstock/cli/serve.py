@@ -19,8 +19,10 @@ import penstock
 from penstock.base.config import broker_keys
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.config.declaration import ConfigErrors
+from penstock.base.config.listeners import format_address
 from penstock.base.config.loading import load_broker_config
 from penstock.base.logs import configure_logging
+from penstock.base.ports import Clock
 from penstock.base.system import SystemWorld, new_event_loop
 from penstock.server.broker import Broker, BrokerError
 from penstock.server.file_limit import raise_file_limit
@@ -78,6 +80,8 @@ def command(
     options; the later wins. Without any, the broker listens on port 9092 and keeps its data in /tmp/kafka-logs, as
     Kafka does.
     """
+    if data_dir is not None and not data_dir.strip():
+        raise click.BadParameter("the directory has no name", param_hint="--data-dir")
     flags = dict(override)
     named = {
         broker_keys.LOG_DIRS.name: data_dir,
@@ -105,9 +109,9 @@ def command(
 
 async def _serve(loop: asyncio.AbstractEventLoop, config: BrokerConfig, *, show_next_steps: bool) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once(stop))
     world = SystemWorld(loop, threads=config[broker_keys.PENSTOCK_IO_THREADS])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_handler(stop, number, world.clock))
     broker = Broker(config, world, random.SystemRandom())
     started = world.clock.monotonic()
     try:
@@ -125,26 +129,39 @@ async def _serve(loop: asyncio.AbstractEventLoop, config: BrokerConfig, *, show_
         raise BrokerError(broker.failed.result())
 
 
-def _stop_once(stop: asyncio.Event) -> Callable[[], Any]:
+def _stop_handler(stop: asyncio.Event, number: signal.Signals, clock: Clock) -> Callable[[], Any]:
+    """The first signal stops cleanly. A later Ctrl-C means that somebody does not want to wait; recovery copes.
+
+    A signal to a whole process group can arrive twice at nearly the same time, so only a second thought counts.
+    """
+    asked_at = 0.0
+
     def stop_or_exit() -> None:
-        if stop.is_set():
-            # A second signal means that somebody does not want to wait; recovery copes with the rest.
+        nonlocal asked_at
+        now = clock.monotonic()
+        if not stop.is_set():
+            asked_at = now
+            stop.set()
+        elif number is signal.SIGINT and now - asked_at > 1:
             os._exit(130)
-        stop.set()
 
     return stop_or_exit
 
 
 def _announce(broker: Broker, seconds: float, *, show_next_steps: bool) -> None:
-    addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
+    addresses = [format_address(endpoint.host, endpoint.port) for endpoint in broker.endpoints]
     directory = ", ".join(broker.log_directories)
-    click.echo(
-        f"Penstock {penstock.__version__} ready: broker {broker.node_id} on {addresses}, "
+    ready = (
+        f"Penstock {penstock.__version__} ready: broker {broker.node_id} on {', '.join(addresses)}, "
         f"data in {directory} ({seconds:.2f} s)"
     )
+    if broker.config[broker_keys.PENSTOCK_LOG_FORMAT] == "json":
+        # Whoever reads JSON reads every line as such.
+        log.info(ready)
+        return
+    click.echo(ready)
     if show_next_steps:
-        first = broker.endpoints[0]
-        click.echo(_NEXT_STEPS.format(address=f"{first.host}:{first.port}", directory=directory))
+        click.echo(_NEXT_STEPS.format(address=addresses[0], directory=directory))
     sys.stdout.flush()
 
 

@@ -292,6 +292,7 @@ def _session_limits(config: BrokerConfig) -> SessionLimits:
         in_flight_max=config[keys.PENSTOCK_MAX_INFLIGHT_REQUESTS_PER_CONNECTION],
         unsent_bytes_max=config[keys.PENSTOCK_MAX_UNSENT_BYTES_PER_CONNECTION],
         idle_ms_max=config[keys.CONNECTIONS_MAX_IDLE_MS],
+        backlog=config[keys.SOCKET_LISTEN_BACKLOG_SIZE],
         send_buffer_bytes=_when_set(config, keys.SOCKET_SEND_BUFFER_BYTES),
         receive_buffer_bytes=_when_set(config, keys.SOCKET_RECEIVE_BUFFER_BYTES),
     )

@@ -80,7 +80,9 @@ class Listener:
 
     async def bind(self) -> None:
         """Take the address; OSError when it is taken. Clients that connect now wait until `serve`."""
-        self._server = await self._network.listen(self.host, self.port, lambda: Session(self))
+        self._server = await self._network.listen(
+            self.host, self.port, lambda: Session(self), backlog=self.limits.backlog
+        )
         self.port = self._server.port
 
     async def serve(self) -> None:

@@ -65,6 +65,8 @@ class SessionLimits:
     idle_ms_max: int = 600_000
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
+    backlog: int = 50
+    """Connections that may wait to be accepted."""
 
 
 class SessionOwner(Protocol):

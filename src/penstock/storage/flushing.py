@@ -22,10 +22,15 @@ class FlushPlan:
     write_epochs: Callable[[], None] | None
     up_to_offset: int
 
-    def __call__(self) -> int:
-        # First: recovery finds epochs again only in batches after the recovery point, which is about to move.
+    def write_only(self) -> int:
+        """For a caller that syncs the whole file system at once: only what is not in a file yet is written."""
         if self.write_epochs is not None:
             self.write_epochs()
+        return self.up_to_offset
+
+    def __call__(self) -> int:
+        # First: recovery finds epochs again only in batches after the recovery point, which is about to move.
+        self.write_only()
         for path in self.paths:
             self._sync(path)
         try:

@@ -374,8 +374,11 @@ class Log(ReadableLog):
         self.recovery_point = max(self.recovery_point, up_to_offset)
         self.last_flush_ms = self._clock.time_ms()
 
-    def close(self) -> None:
-        """Close cleanly: everything durable, indexes trimmed, producer state in a snapshot. Blocks."""
+    def close(self, *, sync: bool = True) -> None:
+        """Close cleanly: everything durable, indexes trimmed, producer state in a snapshot. Blocks.
+
+        Without `sync` the caller makes the whole file system durable afterwards.
+        """
         if self._failure is not None:
             return
         self._segments.active.finish()
@@ -383,7 +386,8 @@ class Log(ReadableLog):
         if snapshot is not None:
             self._unsynced_snapshots.append(snapshot)
         if self._unsynced_snapshots or self.epochs.is_dirty or self.recovery_point < self.log_end_offset:
-            self.flushed(self._plan_flush(self.log_end_offset)())
+            plan = self._plan_flush(self.log_end_offset)
+            self.flushed(plan() if sync else plan.write_only())
         self._stop("it is closed")
 
     def fail(self, reason: str) -> None:

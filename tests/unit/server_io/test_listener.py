@@ -34,7 +34,9 @@ class FakeNetwork:
         self.host = "0.0.0.0"
         self.port = 9092
 
-    async def listen(self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> Any:
+    async def listen(
+        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol], *, backlog: int
+    ) -> Any:
         self.factory = protocol_factory
         return self
 

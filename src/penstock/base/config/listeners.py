@@ -32,8 +32,12 @@ class Listener:
     """0 means any free one."""
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{format_address(self.host, self.port)}"
+
+
+def format_address(host: str, port: int) -> str:
+    """`host:port` as clients take it: an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:

@@ -50,12 +50,19 @@ def load_broker_config(
 
 def read_settings_file(file: Path) -> tuple[dict[str, Setting], list[Problem]]:
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return {}, [Problem(key=str(file), reason=f"cannot be read: {reason}")]
+        text = _decode(file.read_bytes())
+    except OSError as error:
+        return {}, [Problem(key=str(file), reason=f"cannot be read: {error.strerror or error}")]
     properties, problems = parse_properties(text, str(file))
     return {entry.key: Setting(entry.value, f"{file}:{entry.line}") for entry in properties}, problems
+
+
+def _decode(data: bytes) -> str:
+    """Properties files were Latin-1 once, and are UTF-8 mostly; some editors put a mark in front of the latter."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:

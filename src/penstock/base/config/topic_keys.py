@@ -154,7 +154,8 @@ MIN_CLEANABLE_DIRTY_RATIO = double(
 CLEANUP_POLICY = words(
     "cleanup.policy",
     ("delete",),
-    "What happens to old segments: `delete` them by age and size, `compact` them by key, or both.",
+    "What happens to old segments: `delete` them by age and size, `compact` them by key, or both. Compaction does not "
+    "run yet: topics with `compact` alone are kept whole.",
     rule=EachOf("compact", "delete"),
     scope=TOPIC,
     synonyms=(Synonym("log.cleanup.policy"),),

@@ -16,6 +16,7 @@ import errno
 import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from penstock.base import metric_names
@@ -38,6 +39,9 @@ from penstock.storage.manager.registry import LogRegistry, OfflineListener, chec
 from penstock.storage.manager.settings import LogManagerSettings as LogManagerSettings
 from penstock.storage.manager.shared_runs import SharedRuns
 from penstock.storage.segments.segment import Segment
+
+CLOSED_ONE_BY_ONE_MAX = 64
+"""More logs than this are made durable together at a stop, by syncing the whole file system."""
 
 log = logging.getLogger(__name__)
 
@@ -403,16 +407,23 @@ class LogManager:
         remaining = self._registry.in_directory(directory)
         parallel = self._settings.recovery_threads_per_data_dir
         try:
-            closings = (self._close_some(remaining) for _ in range(parallel))
+            # One by one, every log costs several waits for the disk; thousands of them would take half a minute.
+            together = len(remaining) > CLOSED_ONE_BY_ONE_MAX and await self._sync_file_system(directory)
+            closings = (self._close_some(remaining, sync=not together) for _ in range(parallel))
             for result in await asyncio.gather(*closings, return_exceptions=True):
                 if result is not None:
                     raise result
+            if together:
+                await self._sync_file_system(directory)
             await self._checkpointer.write_directory(directory, *ALL_KINDS)
             if directory.is_loaded and not directory.is_offline:
                 await self._tasks.run_blocking(lambda: directory.write_clean_shutdown_marker(broker_epoch))
         except OSError as error:
             self._registry.fail_directory(directory, f"it cannot be closed: {error}")
 
-    async def _close_some(self, remaining: list[Log]) -> None:
+    async def _sync_file_system(self, directory: LogDirectory) -> bool:
+        return await self._tasks.run_blocking(lambda: self._files.sync_file_system(directory.path))
+
+    async def _close_some(self, remaining: list[Log], *, sync: bool) -> None:
         while remaining:
-            await self._tasks.run_blocking(remaining.pop().close)
+            await self._tasks.run_blocking(partial(remaining.pop().close, sync=sync))

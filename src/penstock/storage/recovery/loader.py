@@ -177,7 +177,7 @@ class LogLoader:
         index = first
         while True:
             segment = segments[index]
-            log.info("recovering %s", segment.path)
+            log.debug("recovering %s", segment.path)
             size_before = segment.size
             next_offset = recover_segment(segment, self.producers, self.epochs)
             index += 1
@@ -186,6 +186,7 @@ class LogLoader:
                 self._remove(segments, index)
                 self.producers.map_end_offset = next_offset
                 return next_offset
+            segment.finish()
             segment.close_files()
             self.producers.take_snapshot(following.base_offset, sync=False)
 
@@ -204,6 +205,8 @@ class DamagedSegmentError(Exception):
 def recover_segment(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochCache) -> int:
     """Verify every batch, cut the file after the last good one, rebuild all indexes; returns the next offset.
 
+    The segment is left open for appends: one that takes no more is to be finished by the caller.
+
     `producers` must stand at the segment's base offset, and then follows.
     """
     segment.reset_indexes()
@@ -220,7 +223,7 @@ def recover_segment(segment: Segment, producers: ProducerStateManager, epochs: L
             except KafkaError as error:
                 log.warning("%s", error)
                 break
-        if header.leader_epoch >= 0 and header.leader_epoch != epochs.latest_epoch:
+        if header.leader_epoch > (-1 if epochs.latest_epoch is None else epochs.latest_epoch):
             epochs.assign(header.leader_epoch, header.base_offset)
         segment.note_batch(position, size, last_offset, header.max_timestamp)
         valid_bytes, next_offset = position + size, last_offset + 1
@@ -228,7 +231,7 @@ def recover_segment(segment: Segment, producers: ProducerStateManager, epochs: L
         log.warning("%s: %d bytes after offset %d are not valid and are cut off",
                     segment.path, segment.size - valid_bytes, next_offset - 1)  # fmt: skip
         segment.truncate_file(valid_bytes)
-    segment.finish()
+    segment.hot_from = segment.size
     return next_offset
 
 

@@ -69,7 +69,8 @@ LOG_RETENTION_CHECK_INTERVAL_MS = long(
 LOG_CLEANUP_POLICY = words(
     "log.cleanup.policy",
     ("delete",),
-    "What happens to old segments: `delete` them by age and size, `compact` them by key, or both.",
+    "What happens to old segments: `delete` them by age and size, `compact` them by key, or both. Compaction does not "
+    "run yet: topics with `compact` alone are kept whole.",
     rule=EachOf("compact", "delete"),
     update=CLUSTER_WIDE,
 )
