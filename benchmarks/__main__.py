@@ -56,6 +56,13 @@ ROWS = {
         Row(name="one-record requests, 64 connections, CPU", unit="us", higher=False, wanted="<= 1x"),
         Row(name="produce latency at 1 k/s, p50", unit="ms", higher=False, wanted="<= 1x"),
         Row(name="produce latency at 1 k/s, p99", unit="ms", higher=False),
+        Row(name="stable group of 1 member", unit="ms", higher=False, wanted="<= 1x"),
+        Row(name="stable group of 10 members", unit="ms", higher=False, wanted="<= 1x"),
+        Row(name="stable group of 100 members", unit="ms", higher=False, wanted="<= 1x"),
+        Row(name="offset commits, 8 connections", unit="/s", higher=True, wanted=">= 1x"),
+        Row(name="offset commits, 8 connections, CPU", unit="us", higher=False),
+        Row(name="transactions of one record, 8 producers", unit="/s", higher=True, wanted=">= 1x"),
+        Row(name="transactions of one record, 8 producers, CPU", unit="us", higher=False),
         Row(name="start to first answer", unit="s", higher=False, wanted="<= 0.5 s"),
         Row(name="memory idle", unit="MB", higher=False, wanted="<= 80 MB"),
         Row(name="memory under load", unit="MB", higher=False, wanted="<= 250 MB"),
@@ -83,6 +90,9 @@ class Bench:
         self._latency()
         for record_bytes, label in ((100, "100 B"), (1000, "1 KB")):
             self._rdkafka(record_bytes, label)
+        self._groups()
+        self._commits()
+        self._transactions()
         self.numbers["memory under load"] = self._server.peak_megabytes
         return self.numbers
 
@@ -139,6 +149,35 @@ class Bench:
             result, _ = self._load("rdkafka_consume", topic=topic, count=count)
             self.numbers[f"librdkafka consume, {label}"] = result["records"] / result["seconds"] / 1e3
 
+    def _groups(self) -> None:
+        self._step("groups")
+        # The first group makes the topic of the coordinators; the others warm both brokers.
+        self._load("form_groups", size=10, rounds=int(10 * self._scale) + 1)
+        for size, rounds in ((1, 100), (10, 20), (100, 5)):
+            name = f"stable group of {size} member{'s' if size > 1 else ''}"
+            result, _ = self._load("form_groups", size=size, rounds=int(rounds * self._scale) + 1)
+            self.numbers[name] = result["milliseconds"]
+
+    def _commits(self) -> None:
+        name = "offset commits, 8 connections"
+        self._step(name)
+        count = int(20_000 * self._scale)
+        with self._topic() as topic:
+            self._load("commits", topic=topic, connections=8, count=count // 2)
+            result, cpu = self._load("commits", topic=topic, connections=8, count=count)
+        self.numbers[name] = result["commits"] / result["seconds"]
+        self.numbers[f"{name}, CPU"] = cpu / result["commits"] * 1e6
+
+    def _transactions(self) -> None:
+        name = "transactions of one record, 8 producers"
+        self._step(name)
+        count = int(4_000 * self._scale)
+        with self._topic() as topic:
+            self._load("transactions", topic=topic, connections=8, count=count // 2)
+            result, cpu = self._load("transactions", topic=topic, connections=8, count=count)
+        self.numbers[name] = result["transactions"] / result["seconds"]
+        self.numbers[f"{name}, CPU"] = cpu / result["transactions"] * 1e6
+
     def _load(self, load: str, **arguments: str | float) -> tuple[Numbers, float]:
         """The load's own numbers, and the CPU seconds that it cost the broker."""
         before = self._server.usage().cpu_seconds
@@ -169,7 +208,7 @@ class TopicForALoad:
         wire.delete_topic(self._port, self._name)
 
 
-STEPS_PER_RUN = 10
+STEPS_PER_RUN = 13
 STARTS = {"kafka": start_kafka, "penstock": start_penstock}
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks import wire
+from benchmarks.coordinator_loads import COORDINATOR_LOADS
 
 MEGABYTE = 1 << 20
 
@@ -180,7 +181,7 @@ def _next_offset(records: memoryview) -> int | None:
 LOADS: dict[str, Callable[..., dict[str, float]]] = {
     load.__name__: load
     for load in (bulk_produce, bulk_fetch, small_requests, latency, rdkafka_produce, rdkafka_consume)
-}
+} | COORDINATOR_LOADS
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ def start_penstock(directory: Path) -> Server:
     port = free_port()
     command = [sys.executable, "-m", "penstock", "serve", "--data-dir", str(directory / "data")]
     command += ["--listeners", f"PLAINTEXT://127.0.0.1:{port}"]
+    # Not to measure the wait for more members, a setting that both have at 3 s.
+    command += ["--override", "group.initial.rebalance.delay.ms=0"]
     return _start("penstock", command, port, directory, environment={"PYTHONPATH": str(ROOT / "src")})
 
 
@@ -74,6 +76,7 @@ def start_kafka(directory: Path) -> Server:
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
     }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -70,10 +70,10 @@ def fetch_request(topic: str, offset: int, *, max_bytes: int) -> bytes:
 class Connection:
     """One blocking connection that reads as much as there is at a time."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, buffer_bytes: int = 4 << 20) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = memoryview(bytearray(4 << 20))
+        self._buffer = memoryview(bytearray(buffer_bytes))
         self._start = self._end = 0
 
     def receive(self) -> memoryview:

@@ -1,4 +1,4 @@
-"""One sensible request for every served API in every version, to be answered without an error.
+"""One sensible request for every served API in every version, to be answered without an error, or with one it expects.
 
 What a request names has to exist: see `Sample`.
 """
@@ -32,6 +32,7 @@ from penstock.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from penstock.protocol.messages.produce import ProduceRequest
+from tests.integration import coordinator_samples
 from tests.integration.driving import batch, fetch_request, fetch_topic, produce_request
 
 SERVED: dict[ApiKey, range] = {
@@ -47,6 +48,7 @@ SERVED: dict[ApiKey, range] = {
     ApiKey.DESCRIBE_CONFIGS: range(1, 5),
     ApiKey.DESCRIBE_CLUSTER: range(3),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: range(1),
+    **coordinator_samples.SERVED,
 }
 
 VERSIONS = [(api, version) for api, versions in SERVED.items() for version in versions]
@@ -145,6 +147,8 @@ _MAKERS: dict[ApiKey, Callable[[Sample, int], Any]] = {
 
 
 def sample_request(api: ApiKey, version: int, sample: Sample) -> Any:
+    if api in coordinator_samples.MAKERS:
+        return coordinator_samples.MAKERS[api](sample.topic, sample.topic_id, version)
     return _MAKERS[api](sample, version)
 
 

@@ -77,7 +77,8 @@ class PenstockBroker(Broker):
     def start(self) -> None:
         command: list[str | Path] = [sys.executable, "-m", "penstock", "serve"]
         command += ["--data-dir", self.data_dir, "--listeners", f"PLAINTEXT://{self.bootstrap}"]
-        for key, value in self.overrides.items():
+        # Not the 3 s that a group's first members wait for more of them.
+        for key, value in {"group.initial.rebalance.delay.ms": "0", **self.overrides}.items():
             command += ["--override", f"{key}={value}"]
         path = os.pathsep.join(part for part in (str(ROOT / "src"), os.environ.get("PYTHONPATH", "")) if part)
         started = self._launch(command, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})

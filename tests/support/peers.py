@@ -34,6 +34,8 @@ _MAVEN_DEPENDENCIES = (
     ("org.apache.kafka", "kafka-clients", KAFKA_VERSION),
     ("org.slf4j", "slf4j-nop", "1.7.36"),
 )
+# Kept apart from the tools: it brings a native database of 70 MB which only its own tests need.
+_MAVEN_STREAMS = (("org.apache.kafka", "kafka-streams", KAFKA_VERSION), ("org.slf4j", "slf4j-nop", "1.7.36"))
 # A compiler in a jar, for machines whose only Java is a runtime.
 _MAVEN_COMPILER = (("org.eclipse.jdt", "ecj", "3.33.0"),)
 _NETWORK = "check the network and run the command again"
@@ -113,22 +115,41 @@ def kafka_jars() -> Path:
 
 
 @_once
+def streams_jars() -> Path:
+    """The directory with the jars of Kafka Streams and what it needs."""
+    java()
+    what = f"Kafka Streams {KAFKA_VERSION} (Maven, about 80 MB)"
+    return entry(f"streams-{KAFKA_VERSION}", what, lambda into: _maven_jars(into, _MAVEN_STREAMS, what)) / "lib"
+
+
+@_once
 def java_classes() -> Path:
     """``tests/compat/java`` compiled against Kafka's jars."""
-    jars = kafka_jars()
-    sources = sorted((COMPAT / "java").glob("*.java"))
+    return _compiled("java", COMPAT / "java", kafka_jars())
+
+
+@_once
+def streams_classes() -> Path:
+    """``tests/compat/java/streams`` compiled against Kafka Streams' jars."""
+    return _compiled("java-streams", COMPAT / "java" / "streams", streams_jars())
+
+
+def _compiled(name: str, directory: Path, jars: Path) -> Path:
+    sources = sorted(directory.glob("*.java"))
     javac = java().resolve().parent / "javac"
 
-    def compile_into(directory: Path) -> None:
+    def compile_into(into: Path) -> None:
         compiler: list[str | Path] = [javac, "-nowarn"]
         if not javac.exists():
-            ecj = entry("ecj-3.33.0", "Java compiler (Maven)", lambda into: _maven_jars(into, _MAVEN_COMPILER, "ecj"))
+            ecj = entry("ecj-3.33.0", "Java compiler (Maven)", lambda at: _maven_jars(at, _MAVEN_COMPILER, "ecj"))
             compiler = [java(), "-jar", next((ecj / "lib").glob("ecj-*.jar")), "-17", "-nowarn"]
         # Named one by one: the compiler in a jar knows no wildcards.
         classpath = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
-        _build([*compiler, "-cp", classpath, "-d", directory, *sources], COMPAT / "java")
+        _build([*compiler, "-cp", classpath, "-d", into, *sources], directory)
 
-    return entry(f"java-{digest(sources, KAFKA_VERSION)}", "Java test program (javac)", compile_into)
+    return entry(
+        f"{name}-{digest(sources, KAFKA_VERSION)}", f"Java test programs of {directory.name} (javac)", compile_into
+    )
 
 
 def _build(command: list[str | Path], cwd: Path) -> None:
@@ -205,7 +226,16 @@ def go_programs() -> Path:
     return entry(f"go-{digest(sources)}", what, build)
 
 
-ALL: tuple[Callable[[], Path], ...] = (java, kafka_jars, java_classes, kcat, node_programs, go_programs)
+ALL: tuple[Callable[[], Path], ...] = (
+    java,
+    kafka_jars,
+    java_classes,
+    streams_jars,
+    streams_classes,
+    kcat,
+    node_programs,
+    go_programs,
+)
 
 
 def prepare_all() -> list[PeerMissingError]:

@@ -68,13 +68,20 @@ class Controller:
         return self._store.image
 
     async def start(self, cluster_id: str, features: Mapping[str, int] | None = None) -> ClusterImage:
-        """Take the controller's place; an empty store becomes the cluster `cluster_id` with these features."""
+        """Take the controller's place; an empty store becomes the cluster `cluster_id`.
+
+        Features that the cluster has no level of (it is new, or older than the feature) get the given one.
+        """
 
         def plan(image: ClusterImage) -> tuple[list[Delta], None]:
             deltas: list[Delta] = []
             if image.cluster_id is None:
                 deltas.append(ClusterIdSet(cluster_id=cluster_id))
-                deltas += [FeatureChanged(name=name, level=level) for name, level in (features or {}).items()]
+            deltas += [
+                FeatureChanged(name=name, level=level)
+                for name, level in (features or {}).items()
+                if name not in image.features
+            ]
             if image.controller_id != self._node_id:
                 deltas.append(ControllerChanged(controller_id=self._node_id))
             return deltas, None

@@ -17,15 +17,18 @@ from penstock.base.errors import ErrorCode
 from penstock.base.metrics import Metrics
 from penstock.base.ports import Clock, Tasks
 from penstock.controller.controller import Controller
+from penstock.coordinator.group.coordinator import GroupCoordinator
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.store import MetadataStore
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.replication.manager import ReplicaManager
 from penstock.security.authorizer import Authorizer, Requirement
+from penstock.server.coordinators import Coordinators
 from penstock.server.fetch_sessions import FetchSessions
 from penstock.server.output import Answer
 from penstock.server.producer_ids import ProducerIds
 from penstock.server.session import Session
+from penstock.server.transactions import TransactionParts
 
 
 class Request:
@@ -66,6 +69,7 @@ class Context:
     store: MetadataStore
     replicas: ReplicaManager
     controller: Controller
+    coordinators: Coordinators
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     authorizer: Authorizer
@@ -77,6 +81,14 @@ class Context:
     @property
     def image(self) -> ClusterImage:
         return self.store.image
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> TransactionParts:
+        return self.coordinators.transactions
 
     def topic_config(self, topic: str) -> TopicConfig:
         state = self.image.topics.get(topic)

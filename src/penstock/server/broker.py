@@ -1,8 +1,9 @@
 """The composition root of a broker: builds every part, starts them from the disk upwards, stops them in reverse.
 
 The order of a start: lock the log directories, load the metadata, open the logs, take the controller's place, adopt
-partition directories that the metadata does not know, bind the listeners, register, take up the partitions, and
-only then read from clients. A client that connects a moment too early waits in the socket's backlog.
+partition directories that the metadata does not know, bind the listeners, register, take up the partitions and the
+coordinators on them, and only then read from clients. A client that connects a moment too early waits in the socket's
+backlog.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from penstock.security.authorizer import AllowAll
 from penstock.security.quotas import Unlimited
 from penstock.server.api import Context
 from penstock.server.connection_quotas import ConnectionQuotas
+from penstock.server.coordinators import Coordinators
 from penstock.server.dispatch import Dispatcher
 from penstock.server.fetch_sessions import FetchSessions
 from penstock.server.gauges import (
@@ -51,6 +53,7 @@ from penstock.server.producer_ids import ProducerIds
 from penstock.server.registry import ALL_APIS
 from penstock.server.session import SessionLimits
 from penstock.server.topic_settings import log_config, topic_settings
+from penstock.server.transactions import TRANSACTION_VERSION_FEATURE, TRANSACTION_VERSION_MAX
 from penstock.storage.config import LogConfig
 from penstock.storage.directories.log_directory import LogDirectoryError
 from penstock.storage.manager.manager import LogManager, LogManagerSettings
@@ -105,6 +108,17 @@ class Broker:
             settings_for=self._topic_settings_for,
             lag_time_max_ms=config[keys.REPLICA_LAG_TIME_MAX_MS],
         )
+        self._producer_ids = ProducerIds(self._allocate_producer_ids)
+        self._coordinators = Coordinators(
+            self.node_id,
+            config=lambda: self.config,
+            controller=self._controller,
+            replicas=self._replicas,
+            flush=self._logs.flush,
+            next_producer_id=self._producer_ids.next_id,
+            world=world,
+            rng=rng,
+        )
         self._logs.add_offline_listener(self._log_directory_failed)
         self.failed = world.tasks.future()
         """Resolves with the reason when the broker cannot go on; whoever runs it then stops it."""
@@ -143,6 +157,7 @@ class Broker:
         await self._bind_listeners()
         await self._register()
         await self._replicas.start(self._store.image)
+        self._coordinators.start(self._store.image)
         self._store.subscribe(self._on_metadata)
         self._logs.start_background()
         for listener in self._listeners:
@@ -153,7 +168,7 @@ class Broker:
         await self._logs.take_directories()
         await self._store.load()
         found = await self._logs.start()
-        await self._controller.start(self._logs.cluster_id)
+        await self._controller.start(self._logs.cluster_id, {TRANSACTION_VERSION_FEATURE: TRANSACTION_VERSION_MAX})
         adoption = await self._controller.adopt_topics(
             [
                 FoundPartition(
@@ -211,7 +226,8 @@ class Broker:
             store=self._store,
             replicas=self._replicas,
             controller=self._controller,
-            producer_ids=ProducerIds(self._allocate_producer_ids),
+            coordinators=self._coordinators,
+            producer_ids=self._producer_ids,
             fetch_sessions=self._fetch_sessions,
             authorizer=AllowAll(),
             clock=self._world.clock,
@@ -243,6 +259,7 @@ class Broker:
     async def stop(self) -> None:
         """Answer who waits, close the listeners, then everything below them; a start that failed is undone too."""
         self.state = BrokerState.SHUTTING_DOWN
+        await self._coordinators.stop()
         self._replicas.stop()
         for listener in self._listeners:
             await listener.close()
@@ -259,6 +276,7 @@ class Broker:
 
     async def _on_metadata(self, old: ClusterImage, new: ClusterImage, deltas: Sequence[Delta]) -> None:
         await self._replicas.on_metadata(old, new, deltas)
+        self._coordinators.on_metadata(old, new, deltas)
 
     async def _allocate_producer_ids(self) -> range:
         assert self._registration is not None

@@ -109,6 +109,11 @@ public final class Tools {
             case "create_topic": return createTopic(request);
             case "describe_topic": return describeTopic(request);
             case "delete_topic": return deleteTopic(request);
+            case "transactions_open": return Transactions.open(request);
+            case "transactions_run": return Transactions.run(request);
+            case "transactions_close": return Transactions.close(request);
+            case "commit": return Transactions.commit(request);
+            case "committed": return Transactions.committed(request);
             default: throw new IllegalArgumentException("unknown op " + request.get("op"));
         }
     }

@@ -72,6 +72,45 @@ async function write (request) {
   return written
 }
 
+// Transactions one after the other, each with values for a partition and committed or aborted at its end.
+async function transact (request) {
+  const producer = connect(request).producer({
+    idempotent: true,
+    maxInFlightRequests: 1,
+    transactionalId: request.transactional_id,
+    transactionTimeout: 20000
+  })
+  await producer.connect()
+  for (const one of request.transactions) {
+    const transaction = await producer.transaction()
+    const messages = one.values.map(value => ({ partition: one.partition, value }))
+    await transaction.send({ topic: request.topic, messages })
+    if (one.group) {
+      const partitions = Object.entries(one.offsets).map(([partition, [offset]]) => ({ partition: Number(partition), offset }))
+      await transaction.sendOffsets({ consumerGroupId: one.group, topics: [{ topic: request.topic, partitions }] })
+    }
+    await (one.end === 'commit' ? transaction.commit() : transaction.abort())
+  }
+  await producer.disconnect()
+}
+
+// Its calls take no metadata outside of a running group.
+const commit = request =>
+  withAdmin(request, admin =>
+    admin.setOffsets({
+      groupId: request.group,
+      topic: request.topic,
+      partitions: Object.entries(request.offsets).map(([partition, [offset]]) =>
+        ({ partition: Number(partition), offset: String(offset) }))
+    }))
+
+const committed = request =>
+  withAdmin(request, async admin => {
+    const [{ partitions }] = await admin.fetchOffsets({ groupId: request.group, topics: [request.topic] })
+    const found = partitions.find(one => one.partition === request.partition)
+    return found === undefined || found.offset === '-1' ? {} : { offset: Number(found.offset), metadata: found.metadata }
+  })
+
 async function withAdmin (request, use) {
   const admin = connect(request).admin()
   await admin.connect()
@@ -117,6 +156,9 @@ const describeCluster = request =>
 
 await serve({
   write,
+  transact,
+  commit,
+  committed,
   describe_configs: describeConfigs,
   describe_cluster: describeCluster,
   offset_for_time: offsetForTime,

@@ -15,10 +15,16 @@ from penstock.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 from penstock.protocol.requests import encode_response
 from penstock.server.api import Api, Context, Request
+from penstock.server.transactions import TRANSACTION_VERSION_FEATURE, TRANSACTION_VERSION_MAX
 
+_ZERO_LEVELS_FROM = 4
+_SUPPORTED_FEATURES = [
+    SupportedFeatureKey(name=TRANSACTION_VERSION_FEATURE, min_version=0, max_version=TRANSACTION_VERSION_MAX)
+]
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -33,6 +39,7 @@ def handle(context: Context, request: Request, message: ApiVersionsRequest) -> A
     return ApiVersionsResponse(
         api_keys=[_advertised(api) for api in context.apis.values()],
         throttle_time_ms=request.throttle_ms,
+        supported_features=_SUPPORTED_FEATURES if request.api_version >= _ZERO_LEVELS_FROM else [],
         finalized_features_epoch=context.image.version,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)

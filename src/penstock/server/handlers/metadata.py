@@ -17,7 +17,6 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.base.types import ZERO_UUID
 from penstock.controller.names import invalid_name_reason
-from penstock.controller.topics import NewTopic
 from penstock.metadata.image import ClusterImage, TopicState
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.metadata import (
@@ -78,7 +77,7 @@ async def _create_and_answer(
 ) -> MetadataResponse:
     # A failure (a name that collides, another request that was first) shows in the answer, as the topic's state.
     with contextlib.suppress(KafkaError):
-        await context.controller.create_topics([NewTopic(name=name) for name in names])
+        await context.controller.create_topics([context.coordinators.topics.new_topic(name) for name in names])
     return _answer(context, request, message)
 
 

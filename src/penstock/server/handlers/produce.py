@@ -5,6 +5,10 @@ one batch for one partition led here that is committed by its append: those are 
 A request with acks=0 gets no answer; when it fails its connection is closed, which is how such a producer learns of
 it.
 
+A transactional batch waits, copied, until the coordinator has agreed that its partition is in the transaction; as soon
+as a transaction is open in the partition its batches are appended at once like others. From version 12 on (KIP-890) the
+partition is added to the transaction by that.
+
 Version 13 names topics by id. The answer explains errors from version 8 on.
 """
 
@@ -26,8 +30,11 @@ from penstock.protocol.hot.produce import (
     encode_produce_one,
     encode_produce_response,
 )
+from penstock.records.batch import HEADER_SIZE, TRANSACTIONAL_MASK, read_header
 from penstock.records.errors import RejectedRecords
 from penstock.replication.partition import Partition
+from penstock.replication.transaction_questions import ClientSupport
+from penstock.replication.transaction_verification import TransactionalBatch, produce_error
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
 from penstock.server.output import Answer
@@ -37,7 +44,6 @@ from penstock.storage.log import AppendInfo
 _NO_ACKS = 0
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE = 22
-_TRANSACTIONAL = 0x10
 _BAD_RECORDS = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -55,11 +61,13 @@ TopicResults = tuple[str | None, UUID | None, list[ProducePartitionResult]]
 
 
 class _Waiting(NamedTuple):
-    """A partition whose append is not committed yet: where its result stands, and what to wait for."""
+    """A partition that cannot be answered yet: where its result stands, and the commit or the append to wait for."""
 
     results: list[ProducePartitionResult]
     place: int
-    done: asyncio.Future[None]
+    partition: Partition
+    committed: asyncio.Future[None] | None
+    appended: asyncio.Future[AppendInfo] | None = None
 
 
 def handle(context: Context, request: Request) -> Answer:
@@ -72,14 +80,22 @@ def handle(context: Context, request: Request) -> Answer:
     acks = produce.acks
     try:
         partition = _find_partition(context, request, produce, name, topic_id, index, records)
-        info = context.replicas.append(partition, records, acks, context.clock.time_ms(), request.api_version)  # type: ignore[arg-type]  # _find_partition has refused None
+        assert records is not None  # _find_partition has refused that
+        if produce.transactional_id is not None:
+            appended = _append_verified(context, request, produce, partition, records)
+            if appended is not None:
+                results = [_unknown(index)]
+                waiting = _Waiting(results, 0, partition, None, appended)
+                return _answer_when_done(context, request, produce, [(name, topic_id, results)], [waiting])
+        info = context.replicas.append(partition, records, acks, context.clock.time_ms(), request.api_version)
     except KafkaError as error:
         return _answer(request, produce, [(name, topic_id, [_failure(index, error)])])
     if not partition.append_is_commit:
         done = context.replicas.completion(partition, info, acks, produce.timeout_ms)
         if done is not None:
             results = [_success(index, info)]
-            return _answer_when_committed(request, produce, [(name, topic_id, results)], [_Waiting(results, 0, done)])
+            waiting = _Waiting(results, 0, partition, done)
+            return _answer_when_done(context, request, produce, [(name, topic_id, results)], [waiting])
     if acks == _NO_ACKS:
         return None
     return encode_produce_one(
@@ -117,18 +133,44 @@ def _find_partition(
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot be written to by clients")
     if records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"the request has no records for {name}-{index}")
-    if len(records) > _ATTRIBUTES_LOW_BYTE and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL:
-        raise _transactional_error(produce)
+    if (
+        produce.transactional_id is None
+        and len(records) > _ATTRIBUTES_LOW_BYTE
+        and records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_MASK
+    ):
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch came without a transactional id"
+        )
     return partition
 
 
-def _transactional_error(produce: ProduceRequest) -> KafkaError:
-    if produce.transactional_id is None:
-        return KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch came without a transactional id"
-        )
-    return KafkaError(
-        ErrorCode.INVALID_TXN_STATE, f"no transaction of {produce.transactional_id!r} is open on this broker"
+def _append_verified(
+    context: Context, request: Request, produce: ProduceRequest, partition: Partition, records: memoryview
+) -> asyncio.Future[AppendInfo] | None:
+    """Append when the transaction has been verified; None when the batch may be appended at once."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    if not header.is_transactional or not header.has_producer_id:
+        return None
+    verification = context.transactions.verification
+    if not verification.is_needed(partition, header.producer_id, header.producer_epoch):
+        return None
+    assert produce.transactional_id is not None
+    batch = TransactionalBatch(
+        transactional_id=produce.transactional_id,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        support=ClientSupport.of_produce(request.api_version),
+    )
+    # The frame's memory is the session's: it is gone when the coordinator answers.
+    copied = memoryview(bytearray(records))
+    acks, version = produce.acks, request.api_version
+    return verification.append(
+        partition,
+        batch,
+        lambda: context.replicas.append(partition, copied, acks, context.clock.time_ms(), version),
     )
 
 
@@ -141,29 +183,46 @@ def _handle_many(context: Context, request: Request, produce: ProduceRequest) ->
         for index, records in partitions:
             try:
                 partition = _find_partition(context, request, produce, name, topic_id, index, records)
-                info = context.replicas.append(partition, records, produce.acks, now_ms, request.api_version)  # type: ignore[arg-type]  # see above
+                assert records is not None
+                if produce.transactional_id is not None:
+                    appended = _append_verified(context, request, produce, partition, records)
+                    if appended is not None:
+                        waiting.append(_Waiting(results, len(results), partition, None, appended))
+                        results.append(_unknown(index))
+                        continue
+                info = context.replicas.append(partition, records, produce.acks, now_ms, request.api_version)
             except KafkaError as error:
                 results.append(_failure(index, error))
                 continue
             if not partition.append_is_commit:
                 done = context.replicas.completion(partition, info, produce.acks, produce.timeout_ms)
                 if done is not None:
-                    waiting.append(_Waiting(results, len(results), done))
+                    waiting.append(_Waiting(results, len(results), partition, done))
             results.append(_success(index, info))
         topics.append((name, topic_id, results))
     if waiting:
-        return _answer_when_committed(request, produce, topics, waiting)
+        return _answer_when_done(context, request, produce, topics, waiting)
     return _answer(request, produce, topics)
 
 
-async def _answer_when_committed(
-    request: Request, produce: ProduceRequest, topics: Sequence[TopicResults], waiting: Sequence[_Waiting]
+async def _answer_when_done(
+    context: Context,
+    request: Request,
+    produce: ProduceRequest,
+    topics: Sequence[TopicResults],
+    waiting: Sequence[_Waiting],
 ) -> bytes | None:
-    for results, place, done in waiting:
+    for results, place, partition, committed, appended in waiting:
+        index = results[place].partition
         try:
-            await done
+            if appended is not None:
+                info = await appended
+                results[place] = _success(index, info)
+                committed = context.replicas.completion(partition, info, produce.acks, produce.timeout_ms)
+            if committed is not None:
+                await committed
         except KafkaError as error:
-            results[place] = _failure(results[place].partition, error)
+            results[place] = _failure(index, produce_error(error, ClientSupport.of_produce(request.api_version)))
     return _answer(request, produce, topics)
 
 
@@ -186,6 +245,11 @@ def _answer(request: Request, produce: ProduceRequest, topics: Sequence[TopicRes
 
 def _success(index: int, info: AppendInfo) -> ProducePartitionResult:
     return ProducePartitionResult(index, 0, info.first_offset, info.log_append_time, info.log_start_offset)
+
+
+def _unknown(index: int) -> ProducePartitionResult:
+    """Until it is known."""
+    return ProducePartitionResult(index, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _failure(index: int, error: KafkaError) -> ProducePartitionResult:

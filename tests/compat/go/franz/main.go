@@ -35,6 +35,12 @@ func main() {
 			return describeConfigs(ctx, request)
 		case "offset_for_time":
 			return offsetForTime(ctx, request)
+		case "transact":
+			return nil, transact(ctx, request)
+		case "commit":
+			return nil, commit(ctx, request)
+		case "committed":
+			return committed(ctx, request)
 		}
 		return nil, fmt.Errorf("unknown op %q", request.Op)
 	})
@@ -168,4 +174,71 @@ func offsetForTime(ctx context.Context, request wire.Request) (any, error) {
 	}
 	found, _ := listed.Lookup(request.Topic, 0)
 	return []int64{found.Offset, found.Timestamp}, found.Err
+}
+
+func transact(ctx context.Context, request wire.Request) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(request.Bootstrap),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.TransactionalID(request.TransactionalID),
+		kgo.TransactionTimeout(20*time.Second),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, one := range request.Transactions {
+		if err := runTransaction(ctx, client, request.Topic, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runTransaction(ctx context.Context, client *kgo.Client, topic string, transaction wire.Transaction) error {
+	if err := client.BeginTransaction(); err != nil {
+		return err
+	}
+	for _, value := range transaction.Values {
+		record := &kgo.Record{Topic: topic, Partition: transaction.Partition, Value: []byte(value)}
+		if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
+			return err
+		}
+	}
+	if transaction.End == "commit" {
+		return client.EndTransaction(ctx, kgo.TryCommit)
+	}
+	return client.EndTransaction(ctx, kgo.TryAbort)
+}
+
+func commit(ctx context.Context, request wire.Request) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	offsets := kadm.Offsets{}
+	for partition, one := range request.Offsets {
+		offsets.Add(kadm.Offset{
+			Topic: request.Topic, Partition: partition, At: one.Offset, LeaderEpoch: -1, Metadata: one.Metadata,
+		})
+	}
+	return kadm.NewClient(client).CommitAllOffsets(ctx, request.Group, offsets)
+}
+
+func committed(ctx context.Context, request wire.Request) (any, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	offsets, err := kadm.NewClient(client).FetchOffsets(ctx, request.Group)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := offsets.Lookup(request.Topic, request.Partition)
+	if !ok || found.At < 0 {
+		return map[string]any{}, nil
+	}
+	return map[string]any{"offset": found.At, "metadata": found.Metadata}, found.Err
 }

@@ -29,6 +29,12 @@ func main() {
 			return describeConfigs(request)
 		case "offset_for_time":
 			return offsetForTime(request)
+		case "transact":
+			return nil, transact(request)
+		case "commit":
+			return nil, commit(request)
+		case "committed":
+			return committed(request)
 		}
 		return nil, fmt.Errorf("unknown op %q", request.Op)
 	})
@@ -174,4 +180,98 @@ func offsetForTime(request wire.Request) (any, error) {
 	defer client.Close()
 	offset, err := client.GetOffset(request.Topic, 0, request.Timestamp)
 	return []int64{offset, -1}, err
+}
+
+func transact(request wire.Request) error {
+	config := newConfig()
+	config.Producer.Idempotent = true
+	config.Producer.RequiredAcks = sarama.WaitForAll
+	config.Producer.Transaction.ID = request.TransactionalID
+	config.Producer.Transaction.Timeout = 20 * time.Second
+	config.Net.MaxOpenRequests = 1
+	producer, err := sarama.NewSyncProducer([]string{request.Bootstrap}, config)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	for _, one := range request.Transactions {
+		if err := runTransaction(producer, request.Topic, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runTransaction(producer sarama.SyncProducer, topic string, transaction wire.Transaction) error {
+	if err := producer.BeginTxn(); err != nil {
+		return err
+	}
+	for _, value := range transaction.Values {
+		message := &sarama.ProducerMessage{
+			Topic: topic, Partition: transaction.Partition, Value: sarama.StringEncoder(value),
+		}
+		if _, _, err := producer.SendMessage(message); err != nil {
+			return err
+		}
+	}
+	if len(transaction.Offsets) > 0 {
+		offsets := []*sarama.PartitionOffsetMetadata{}
+		for partition, one := range transaction.Offsets {
+			metadata := one.Metadata
+			offsets = append(offsets, &sarama.PartitionOffsetMetadata{
+				Partition: partition, Offset: one.Offset, LeaderEpoch: -1, Metadata: &metadata,
+			})
+		}
+		byTopic := map[string][]*sarama.PartitionOffsetMetadata{topic: offsets}
+		if err := producer.AddOffsetsToTxn(byTopic, transaction.Group); err != nil {
+			return err
+		}
+	}
+	if transaction.End == "commit" {
+		return producer.CommitTxn()
+	}
+	return producer.AbortTxn()
+}
+
+func commit(request wire.Request) error {
+	config := newConfig()
+	config.Consumer.Offsets.AutoCommit.Enable = false
+	client, err := sarama.NewClient([]string{request.Bootstrap}, config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	manager, err := sarama.NewOffsetManagerFromClient(request.Group, client)
+	if err != nil {
+		return err
+	}
+	defer manager.Close()
+	for partition, one := range request.Offsets {
+		managed, err := manager.ManagePartition(request.Topic, partition)
+		if err != nil {
+			return err
+		}
+		managed.MarkOffset(one.Offset, one.Metadata)
+		defer managed.AsyncClose()
+	}
+	manager.Commit()
+	return nil
+}
+
+func committed(request wire.Request) (any, error) {
+	admin, err := sarama.NewClusterAdmin([]string{request.Bootstrap}, newConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close()
+	partitions := map[string][]int32{request.Topic: {request.Partition}}
+	answer, err := admin.ListConsumerGroupOffsets(request.Group, partitions)
+	if err != nil {
+		return nil, err
+	}
+	found := answer.GetBlock(request.Topic, request.Partition)
+	if found == nil || found.Offset < 0 {
+		return map[string]any{}, nil
+	}
+	return map[string]any{"offset": found.Offset, "metadata": found.Metadata}, nil
 }

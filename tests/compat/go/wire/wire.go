@@ -35,6 +35,26 @@ type Read struct {
 	Count     int    `json:"count"`
 }
 
+// Transaction is one transaction: values for a partition and, where a group is named, offsets with metadata by partition.
+type Transaction struct {
+	Partition int32            `json:"partition"`
+	Values    []string         `json:"values"`
+	Group     string           `json:"group"`
+	Offsets   map[int32]Offset `json:"offsets"`
+	End       string           `json:"end"`
+}
+
+// Offset is an offset and its metadata, a list of two in JSON.
+type Offset struct {
+	Offset   int64
+	Metadata string
+}
+
+// UnmarshalJSON reads the list.
+func (o *Offset) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&o.Offset, &o.Metadata})
+}
+
 // Request is one call of a client.
 type Request struct {
 	Op         string  `json:"op"`
@@ -45,6 +65,12 @@ type Request struct {
 	Timestamp  int64   `json:"timestamp"`
 	Batches    []Batch `json:"batches"`
 	Reads      []Read  `json:"reads"`
+
+	TransactionalID string           `json:"transactional_id"`
+	Transactions    []Transaction    `json:"transactions"`
+	Group           string           `json:"group"`
+	Partition       int32            `json:"partition"`
+	Offsets         map[int32]Offset `json:"offsets"`
 }
 
 // Deadline bounds every call.

@@ -11,55 +11,48 @@ OFFSETS_TOPIC_NUM_PARTITIONS = integer(
     50,
     "Partitions of the topic that holds the groups' offsets. Never change it once the topic is there.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSETS_TOPIC_REPLICATION_FACTOR = short(
     "offsets.topic.replication.factor",
     3,
     "Replicas of the offsets topic; fewer when there are fewer brokers.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSETS_TOPIC_SEGMENT_BYTES = integer(
     "offsets.topic.segment.bytes",
     104_857_600,
     "Segment size of the offsets topic; small, because it is compacted and loaded.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
-    "offsets.topic.compression.codec", 0, "Codec number in which the offsets topic is written.", effect=NO_GROUPS
+    "offsets.topic.compression.codec", 0, "Codec number in which the offsets topic is written."
 )
 OFFSETS_LOAD_BUFFER_SIZE = integer(
     "offsets.load.buffer.size",
     5_242_880,
     "Bytes read at a time when a coordinator loads its groups.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSETS_COMMIT_TIMEOUT_MS = integer(
     "offsets.commit.timeout.ms",
     5000,
     "How long a commit waits for the replicas of the offsets topic.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSET_METADATA_MAX_BYTES = integer(
-    "offset.metadata.max.bytes", 4096, "Longest text a client may keep with a committed offset.", effect=NO_GROUPS
+    "offset.metadata.max.bytes", 4096, "Longest text a client may keep with a committed offset."
 )
 OFFSETS_RETENTION_MINUTES = integer(
     "offsets.retention.minutes",
     10_080,
     "How long the offsets of an empty group are kept.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
     "offsets.retention.check.interval.ms",
     600_000,
     "Time between two searches for expired offsets.",
     at_least=1,
-    effect=NO_GROUPS,
 )
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS = words(
     "group.coordinator.rebalance.protocols",
@@ -94,18 +87,17 @@ GROUP_COORDINATOR_CACHED_BUFFER_MAX_BYTES = integer(
     effect=NO_GROUPS,
 )
 GROUP_MIN_SESSION_TIMEOUT_MS = integer(
-    "group.min.session.timeout.ms", 6000, "Shortest session time-out a member may ask for.", effect=NO_GROUPS
+    "group.min.session.timeout.ms", 6000, "Shortest session time-out a member may ask for."
 )
 GROUP_MAX_SESSION_TIMEOUT_MS = integer(
-    "group.max.session.timeout.ms", 1_800_000, "Longest session time-out a member may ask for.", effect=NO_GROUPS
+    "group.max.session.timeout.ms", 1_800_000, "Longest session time-out a member may ask for."
 )
 GROUP_INITIAL_REBALANCE_DELAY_MS = integer(
     "group.initial.rebalance.delay.ms",
     3000,
     "How long a new group waits for more members before its first assignment.",
-    effect=NO_GROUPS,
 )
-GROUP_MAX_SIZE = integer("group.max.size", INT_MAX, "Most members of a group.", at_least=1, effect=NO_GROUPS)
+GROUP_MAX_SIZE = integer("group.max.size", INT_MAX, "Most members of a group.", at_least=1)
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     "group.consumer.session.timeout.ms",
     45_000,

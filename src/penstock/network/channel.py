@@ -1,0 +1,367 @@
+"""The way to one broker: connects when there is something to send, and again when the connection is lost.
+
+Requests go out at once while the connection has room; otherwise they wait in a bounded queue, each with its deadline.
+A broker that cannot be reached is known to be so: whatever waits for it fails at once, and so does every request until
+the back-off is over, so that the caller can look for another broker instead of waiting. The attempt after that is made
+by the next request; a channel that nobody uses does nothing.
+
+Nothing is ever sent twice: whether a failed request may be repeated is the caller's knowledge (`was_sent` helps).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from penstock.network.address import Address
+from penstock.network.backoff import backoff_ms
+from penstock.network.connection import Connection
+from penstock.network.deadlines import DeadlineTimer
+from penstock.network.errors import (
+    ClosedHere,
+    ConnectFailed,
+    Disconnected,
+    NetworkError,
+    QueueFull,
+    RequestTimedOut,
+    UnknownNode,
+    UnsupportedVersion,
+)
+from penstock.network.handshake import STEPS, Step, open_connection
+from penstock.network.in_flight import Decode
+from penstock.network.settings import NetworkPorts, NetworkSettings
+from penstock.network.versions import VERSION_MAX, VersionTable
+
+log = logging.getLogger(__name__)
+
+EndpointProvider = Callable[[], Address | None]
+
+
+class ChannelState(enum.Enum):
+    IDLE = enum.auto()
+    """No connection. The next request opens one, unless the last attempt failed a moment ago."""
+    CONNECTING = enum.auto()
+    """Requests wait for the handshake."""
+    READY = enum.auto()
+    """There is a connection; requests wait only while it has no room."""
+    CLOSED = enum.auto()
+    """For good."""
+
+
+TRANSITIONS: Final = {
+    ChannelState.IDLE: {ChannelState.CONNECTING, ChannelState.CLOSED},
+    ChannelState.CONNECTING: {ChannelState.READY, ChannelState.IDLE, ChannelState.CLOSED},
+    ChannelState.READY: {ChannelState.IDLE, ChannelState.CLOSED},
+    ChannelState.CLOSED: set[ChannelState](),
+}
+
+
+class WaitingRequest:
+    """A request that has not been sent. Without an API it only asks which versions the broker speaks."""
+
+    __slots__ = ("api_key", "at_least", "at_most", "deadline", "decode", "expects_answer", "future", "message")
+
+    def __init__(
+        self,
+        api_key: int | None,
+        message: object,
+        deadline: float,
+        future: asyncio.Future[Any],
+        at_least: int = 0,
+        at_most: int = VERSION_MAX,
+        decode: Decode | None = None,
+        expects_answer: bool = True,
+    ) -> None:
+        self.api_key = api_key
+        self.message = message
+        self.deadline = deadline
+        self.future = future
+        self.at_least = at_least
+        self.at_most = at_most
+        self.decode = decode
+        self.expects_answer = expects_answer
+
+    def fail(self, error: NetworkError) -> None:
+        if not self.future.done():
+            self.future.set_exception(error.for_request(was_sent=False))
+
+
+class NodeChannel:
+    """`on_room`, if set, is called when `has_room` may have become true."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: EndpointProvider,
+        ports: NetworkPorts,
+        settings: NetworkSettings,
+        steps: Sequence[Step] = STEPS,
+    ) -> None:
+        self.name = name
+        self.state = ChannelState.IDLE
+        self.versions: VersionTable | None = None
+        """Of the present connection."""
+        self.on_room: Callable[[], None] | None = None
+        self._endpoint = endpoint
+        self._ports = ports
+        self._settings = settings
+        self._steps = steps
+        self._clock = ports.clock
+        self._waiting: deque[WaitingRequest] = deque()
+        self._timer = DeadlineTimer(ports.clock, ports.tasks, self._expire)
+        self._connection: Connection | None = None
+        self._attempt: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._failure: NetworkError | None = None
+        self._not_before = 0.0
+
+    # Sending.
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a request would be sent at once."""
+        return self._connection is not None and not self._waiting and self._connection.has_room
+
+    def send(
+        self,
+        api_key: int,
+        message: object,
+        *,
+        timeout_ms: float | None = None,
+        at_least: int = 0,
+        at_most: int = VERSION_MAX,
+        decode: Decode | None = None,
+        expects_answer: bool = True,
+    ) -> asyncio.Future[Any]:
+        """The future of the answer; see the package's docstring. Everything fails through the future."""
+        future = self._ports.tasks.future()
+        deadline = self._deadline(timeout_ms)
+        request = WaitingRequest(api_key, message, deadline, future, at_least, at_most, decode, expects_answer)
+        connection = self._connection
+        if connection is not None and not self._waiting and connection.has_room:
+            self._dispatch(connection, request)
+        else:
+            self._wait(request)
+        return future
+
+    def ready(self, *, timeout_ms: float | None = None) -> asyncio.Future[VersionTable]:
+        """Connects, if need be; gives the versions and features of the broker."""
+        future: asyncio.Future[VersionTable] = self._ports.tasks.future()
+        if self.versions is not None:
+            future.set_result(self.versions)
+        else:
+            self._wait(WaitingRequest(None, None, self._deadline(timeout_ms), future))
+        return future
+
+    # Closing.
+
+    def close_if_idle(self, now: float, idle_s: float) -> None:
+        """Close a connection that was not used for so long. The next request makes another one."""
+        connection = self._connection
+        if connection is None or connection.in_flight or self._waiting or now - connection.last_used_at < idle_s:
+            return
+        connection.close(ClosedHere(connection.address, "closed because it was idle"))
+
+    def check_address(self) -> None:
+        """The broker may have moved: a connection to where it was is given up."""
+        connection = self._connection
+        if connection is None:
+            return
+        address = self._endpoint()
+        if address != connection.address:
+            moved = f"{self.name} has moved to {address}" if address else f"{self.name} is gone"
+            connection.close(Disconnected(connection.address, moved))
+
+    async def close(self) -> None:
+        """Fail what waits, close the connection, and refuse whatever comes."""
+        if self.state is ChannelState.CLOSED:
+            return
+        self._go(ChannelState.CLOSED)
+        self._timer.stop()
+        if self._connection is not None:
+            self._connection.close()
+        self._fail_waiting(ClosedHere(None, f"the channel to {self.name} was closed"))
+        if self._attempt is not None:
+            self._attempt.cancel()
+            await asyncio.gather(self._attempt, return_exceptions=True)
+
+    # Waiting.
+
+    def _deadline(self, timeout_ms: float | None) -> float:
+        return (
+            self._clock.monotonic() + (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        )
+
+    def _wait(self, request: WaitingRequest) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            request.fail(refusal)
+            return
+        self._waiting.append(request)
+        self._timer.watch(request.deadline)
+        if self.state is ChannelState.IDLE:
+            self._connect()
+
+    def _refusal(self) -> NetworkError | None:
+        """Why a request may not even wait."""
+        if self.state is ChannelState.CLOSED:
+            return ClosedHere(None, f"the channel to {self.name} was closed")
+        if self.state is ChannelState.IDLE and self._failure is not None and self._in_backoff():
+            return self._failure
+        if len(self._waiting) >= self._settings.queued_requests_max:
+            self._waiting = deque(request for request in self._waiting if not request.future.done())
+        if len(self._waiting) >= self._settings.queued_requests_max:
+            return QueueFull(
+                self._connection.address if self._connection else None,
+                f"{len(self._waiting)} requests wait for {self.name} already: send fewer, or raise queued_requests_max",
+            )
+        return None
+
+    def _expire(self, now: float) -> float | None:
+        kept: deque[WaitingRequest] = deque()
+        for request in self._waiting:
+            if request.future.done():
+                continue
+            if request.deadline > now:
+                kept.append(request)
+                continue
+            cause = "no connection came about" if self._connection is None else "earlier requests were not answered"
+            request.fail(RequestTimedOut(None, f"a request to {self.name} was not sent in time: {cause}"))
+        self._waiting = kept
+        return min((request.deadline for request in kept), default=None)
+
+    def _fail_waiting(self, error: NetworkError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            request.fail(error)
+
+    # Dispatching.
+
+    def _pump(self) -> None:
+        """Send what waits, as far as there is room."""
+        connection = self._connection
+        while self._waiting and connection is not None and connection.has_room:
+            self._dispatch(connection, self._waiting.popleft())
+            connection = self._connection
+        if self.on_room is not None and self.has_room:
+            self.on_room()
+
+    def _dispatch(self, connection: Connection, request: WaitingRequest) -> None:
+        future = request.future
+        if future.done():
+            return
+        versions = self.versions
+        assert versions is not None
+        if request.api_key is None:
+            future.set_result(versions)
+            return
+        try:
+            version = versions.pick(request.api_key, at_least=request.at_least, at_most=request.at_most)
+        except UnsupportedVersion as error:
+            future.set_exception(error)
+            return
+        message = request.message
+        if callable(message):
+            try:
+                message = message(version)
+            except Exception as error:  # noqa: BLE001 - the caller's own function: the error goes to the caller
+                future.set_exception(error)
+                return
+        connection.send(
+            request.api_key,
+            version,
+            message,
+            timeout_ms=(request.deadline - self._clock.monotonic()) * 1000,
+            decode=request.decode,
+            expects_answer=request.expects_answer,
+            future=future,
+        )
+
+    # Connecting.
+
+    def _go(self, state: ChannelState) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.name}: {self.state} -> {state}"
+        self.state = state
+
+    def _in_backoff(self) -> bool:
+        return self._clock.monotonic() < self._not_before
+
+    def _back_off(self, since: float) -> None:
+        settings = self._settings
+        delay_ms = backoff_ms(
+            settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, self._failures, self._ports.rng
+        )
+        self._not_before = since + delay_ms / 1000
+
+    def _connect(self) -> None:
+        self._go(ChannelState.CONNECTING)
+        self._attempt = self._ports.tasks.spawn(self._open(), name=f"connect to {self.name}")
+
+    async def _open(self) -> None:
+        settings = self._settings
+        timeout_ms = min(
+            settings.socket_connection_setup_timeout_ms << min(self._failures, 16),
+            settings.socket_connection_setup_timeout_max_ms,
+        )
+        try:
+            address = self._endpoint()
+            if address is None:
+                raise UnknownNode(None, f"no address is known for {self.name}: it is not registered in the cluster")
+            opening = await open_connection(address, self._ports, settings, timeout_ms=timeout_ms, steps=self._steps)
+        except NetworkError as error:
+            self._attempt = None
+            self._failed(error)
+        else:
+            self._attempt = None
+            self._opened(opening.connection, opening.versions)
+
+    def _opened(self, connection: Connection, versions: VersionTable) -> None:
+        if self.state is ChannelState.CLOSED:
+            connection.close()
+            return
+        if connection.close_reason is not None:
+            self._failed(ConnectFailed(connection.address, connection.close_reason.reason))
+            return
+        if self._failures:
+            log.info("connected again", extra={"to": self.name, "address": str(connection.address)})
+        self._failures = 0
+        self._failure = None
+        self._back_off(self._clock.monotonic())
+        self._connection = connection
+        self.versions = versions
+        connection.on_closed = self._lost
+        connection.on_room = self._pump
+        self._go(ChannelState.READY)
+        self._pump()
+
+    def _failed(self, error: NetworkError) -> None:
+        if self.state is ChannelState.CLOSED:
+            return
+        self._failures += 1
+        self._failure = error
+        # The first failure is news; the following ones are the same news.
+        level = logging.WARNING if self._failures == 1 else logging.DEBUG
+        log.log(level, "cannot connect: %s", error, extra={"to": self.name})
+        self._go(ChannelState.IDLE)
+        self._back_off(self._clock.monotonic())
+        self._fail_waiting(error)
+
+    def _lost(self, reason: NetworkError) -> None:
+        self._connection = None
+        self.versions = None
+        if self.state is ChannelState.CLOSED:
+            return
+        log.debug("connection ended: %s", reason, extra={"to": self.name})
+        self._go(ChannelState.IDLE)
+        # To have closed it ourselves is no reason to refuse the next request.
+        self._failure = None if isinstance(reason, ClosedHere) else reason
+        if not self._waiting:
+            return
+        if self._in_backoff():
+            self._fail_waiting(reason)
+        else:
+            self._connect()

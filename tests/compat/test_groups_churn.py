@@ -1,0 +1,101 @@
+"""Members of all clients come, go and crash at random; when they stop, the group is stable within seconds.
+
+``PENSTOCK_CHURN_SECONDS`` makes it longer, ``PENSTOCK_CHURN_SEED`` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compat.admin import create_topic
+from tests.compat.groups import PROGRAMS, SHORT_SESSION_MS, GroupAdmin, GroupWatch, Host, eventually
+from tests.compat.writing import SteadyWriter
+from tests.support.brokers import Broker
+
+PARTITIONS = 50
+MEMBERS_MAX = 20
+CHURN_S = float(os.environ.get("PENSTOCK_CHURN_SECONDS", "20"))
+SEED = int(os.environ.get("PENSTOCK_CHURN_SEED", random.randrange(1 << 32)))
+STABLE_WITHIN_S = 10.0
+# A crashed member's place is held for its session; the bound on the rebalance starts after it.
+CRASH_WITHIN_S = SHORT_SESSION_MS / 1000 + STABLE_WITHIN_S
+CLIENTS = ("confluent-kafka", "aiokafka", "kafka-python", "java", "franz-go", "sarama")
+
+
+@pytest.fixture
+def start_host(tmp_path: Path) -> Iterator[Callable[[str], Host]]:
+    started: list[Host] = []
+
+    def start(name: str) -> Host:
+        started.append(Host(PROGRAMS[name], tmp_path / f"{len(started)}-{name}.log"))
+        return started[-1]
+
+    yield start
+    for host in started:
+        host.kill()
+
+
+class Churn:
+    """One random step after the other on one group."""
+
+    def __init__(self, watch: GroupWatch, bootstrap: str, start_host: Callable[[str], Host], seed: int) -> None:
+        self._watch = watch
+        self._bootstrap = bootstrap
+        self._start_host = start_host
+        self._random = random.Random(seed)
+        self._hosts = [start_host(name) for name in CLIENTS]
+        for host in self._hosts:
+            self._join(host)
+
+    def step(self) -> None:
+        (action,) = self._random.choices([self._come, self._go, self._crash], weights=[6, 4, 1])
+        action()
+
+    def _join(self, host: Host) -> None:
+        host.join(self._watch, self._bootstrap, session_ms=SHORT_SESSION_MS * 2)
+
+    def _come(self) -> None:
+        if len(self._watch.current()) < MEMBERS_MAX:
+            self._join(self._random.choice(self._hosts))
+
+    def _go(self) -> None:
+        host = self._random.choice(self._hosts)
+        staying = [name for name in host.members_of(self._watch) if not self._watch.members[name].is_leaving]
+        if staying and len(self._watch.current()) > 2:
+            host.leave(self._random.choice(staying))
+
+    def _crash(self) -> None:
+        """A program dies with all its members and is started again with one."""
+        host = self._random.choice([one for one in self._hosts if one.program.name != "java"])
+        host.crash()
+        self._hosts.remove(host)
+        self._hosts.append(self._start_host(host.program.name))
+        self._join(self._hosts[-1])
+
+
+def test_churn_ends_in_a_stable_group(
+    start_broker: Callable[..., Broker], topic: str, start_host: Callable[[str], Host]
+) -> None:
+    broker = start_broker(group_min_session_timeout_ms="1000")
+    create_topic(broker.bootstrap, topic, PARTITIONS)
+    watch = GroupWatch(topic, topic, PARTITIONS, "range")
+    chance = random.Random(SEED)
+    with SteadyWriter(broker.bootstrap, topic, PARTITIONS, interval_s=0.2) as writer:
+        churn = Churn(watch, broker.bootstrap, start_host, SEED)
+        deadline = time.monotonic() + CHURN_S
+        while time.monotonic() < deadline:
+            churn.step()
+            time.sleep(chance.uniform(0.05, 0.6))
+        print(f"seed {SEED}")
+        took = GroupAdmin(broker.bootstrap).wait_until_stable([watch], CRASH_WITHIN_S + SHORT_SESSION_MS / 1000)
+    print(f"stable after {took:.1f} s")
+    eventually(
+        lambda: not watch.missing(writer.end_offsets), 30, lambda: f"seed {SEED}: {watch.missing(writer.end_offsets)}"
+    )
+    watch.check_single_owners()
