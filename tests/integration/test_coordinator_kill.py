@@ -31,6 +31,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
 }
 ROUNDS = int(os.environ.get("PENSTOCK_KILL_ROUNDS", "2" if target_is_kafka() else "12"))
+"""More of them when hunting for something."""
 COPIES = 2
 """Of each step in a round."""
 
@@ -122,5 +123,11 @@ def test_every_step_of_a_group(broker: Broker, connect: Connect) -> None:
 
 
 @pytest.mark.timeout(280)
+@pytest.mark.xfail(
+    target_is_kafka(),
+    reason="Apache Kafka 4.3.1, killed right after EndTxn, was seen to complete transactions without their markers; "
+    "by its source, a partition whose leader is not known yet is taken for deleted",
+    strict=False,
+)
 def test_every_step_of_a_transaction(broker: Broker, connect: Connect) -> None:
     kill_everywhere(TRANSACTION_STEPS, broker, connect)

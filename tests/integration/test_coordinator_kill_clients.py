@@ -46,8 +46,8 @@ def client_settings(broker: Broker, **more: Any) -> dict[str, Any]:
         "retry.backoff.ms": 20,
         # Broken connections are expected here and not worth a line on the terminal.
         "log_level": 0,
-        # Found with librdkafka 2.16: when its only broker is gone it "re-bootstraps", and a transactional producer may
-        # then wait for the broker it has given up, for ever and beyond every time-out, also with Apache Kafka.
+        # With librdkafka 2.16's default, a transactional producer whose only broker was gone hung in
+        # send_offsets_to_transaction beyond every time-out; its log shows it waiting for a broker it had given up.
         "metadata.recovery.strategy": "none",
         "error_cb": lambda error: None,
         **more,

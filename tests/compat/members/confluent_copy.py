@@ -2,11 +2,13 @@
 
 The records and the offsets which they stand for are one transaction. Arguments: bootstrap, input, output, group,
 transactional id. An error that aborts a transaction makes it go back to the committed offsets, one that ends the
-producer ends the program.
+producer ends the program. So does an alarm: ``send_offsets_to_transaction`` of librdkafka 2.16 may wait for ever for a
+group coordinator that came back, whichever broker it is; its maintainers know.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 BATCH_MAX = 50
 TIMEOUT_S = 30.0
 RETRY_FOR_S = 60.0
+TRANSACTION_MAX_S = 10
 
 
 class CopyJob:
@@ -39,7 +42,6 @@ class CopyJob:
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": 20_000,
                 "linger.ms": 5,
-                "debug": "eos,protocol,msg",
             }
         )
         again(lambda: self._producer.init_transactions(TIMEOUT_S))
@@ -51,7 +53,9 @@ class CopyJob:
             messages = self._consumer.consume(BATCH_MAX, timeout=0.1)
             good = [one for one in messages if one.error() is None]
             if good:
+                signal.alarm(TRANSACTION_MAX_S)
                 self._copy(good)
+                signal.alarm(0)
 
     def _copy(self, messages: list[Message]) -> None:
         self._producer.begin_transaction()

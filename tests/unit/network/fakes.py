@@ -218,7 +218,9 @@ class FakeNetwork:
         self.transports: list[FakeTransport] = []
         self.time: FakeTime | None = None
 
-    async def listen(self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> Any:
+    async def listen(
+        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol], *, backlog: int
+    ) -> Any:
         raise AssertionError("nobody listens here")
 
     async def connect(

@@ -34,6 +34,12 @@ def test_what_is_there_already_is_not_written_again(stage: TransactionStage) -> 
     assert stage.log.end == end
 
 
+def test_naming_no_partition_begins_nothing(stage: TransactionStage) -> None:
+    request = PartitionsOfTransaction(transactional_id="a", producer=stage.owner(), partitions=frozenset())
+    assert stage.ask(stage.coordinator.add_partitions(request)).code is E.NONE
+    assert stage.state() == "Empty"
+
+
 @pytest.mark.parametrize(
     ("state", "change", "code"),
     [

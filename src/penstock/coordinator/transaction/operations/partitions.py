@@ -13,7 +13,6 @@ from penstock.coordinator.runtime.shard import Result
 from penstock.coordinator.transaction.answers import Answer, Verified
 from penstock.coordinator.transaction.metadata import Producer, TransactionMetadata
 from penstock.coordinator.transaction.shard import TransactionShard
-from penstock.coordinator.transaction.states import TransactionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +28,8 @@ def add_partitions(shard: TransactionShard, request: PartitionsOfTransaction) ->
     code = _refusal(metadata, request.producer)
     if metadata is None or code is not ErrorCode.NONE:
         return Result([], Answer(code))
-    if metadata.state is TransactionState.ONGOING and request.partitions <= metadata.partitions:
+    if request.partitions <= metadata.partitions:
+        # All are in the open transaction already, or none was named: nothing begins by that.
         return Result([], Answer(ErrorCode.NONE))
     grown = metadata.with_partitions(request.partitions, shard.now_ms, request.client_version)
     return Result([shard.record(grown)], Answer(ErrorCode.NONE))
