@@ -51,6 +51,8 @@ class KafkaPythonMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
             isolation_level=join.isolation,
             fetch_max_wait_ms=FETCH_WAIT_MS,
         )
+        # It may lead a group before it knows of any partition, and then assigns none, for minutes.
+        self._consumer.partitions_for_topic(join.topic)
         self._consumer.subscribe([join.topic], listener=self)
         while not self._leaving.is_set():
             self._poll()

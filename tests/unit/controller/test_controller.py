@@ -100,6 +100,13 @@ async def test_a_new_cluster_gets_its_id_controller_and_features(controller: Con
     assert (controller.image.cluster_id, controller.image.version) == ("cluster", before)
 
 
+async def test_a_cluster_that_is_older_than_a_feature_gets_it_and_keeps_the_levels_it_has(
+    controller: Controller,
+) -> None:
+    await controller.start("cluster", {"metadata.version": 4, "transaction.version": 2})
+    assert controller.image.features == {"metadata.version": 3, "transaction.version": 2}
+
+
 async def test_a_created_topic_is_there_and_its_result_says_how(controller: Controller) -> None:
     (result,) = await controller.create_topics([NewTopic(name="t", num_partitions=2)])
     assert (result.error, result.num_partitions, result.replication_factor) == (ErrorCode.NONE, 2, 1)

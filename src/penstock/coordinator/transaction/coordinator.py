@@ -101,20 +101,12 @@ class TransactionCoordinator:
     async def add_partitions(self, request: PartitionsOfTransaction) -> Answer:
         if not request.transactional_id:
             return Answer(ErrorCode.INVALID_REQUEST)
-        answer = await self._add_partitions(request)
-        if answer.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            # Most likely the end of the last transaction is answered and its markers are on their way: a matter of
-            # milliseconds, while the client's pause before its next attempt is a long time.
-            wait_ms = self._settings().completion_wait_ms
-            completion = self.markers.completion(
-                self.runtime.partition_for(request.transactional_id), request.transactional_id, wait_ms
-            )
-            if completion is not None:
-                await asyncio.shield(completion)
-                answer = await self._add_partitions(request)
-        return answer
-
-    async def _add_partitions(self, request: PartitionsOfTransaction) -> Answer:
+        # Often the end of the last transaction has been answered and its markers are on their way: a matter of
+        # milliseconds, while the client's pause before its next attempt is a long time.
+        partition = self.runtime.partition_for(request.transactional_id)
+        completion = self.markers.completion(partition, request.transactional_id, self._settings().completion_wait_ms)
+        if completion is not None:
+            await asyncio.shield(completion)
         return await self._write(
             "add partitions to transaction", request.transactional_id, lambda shard: add_partitions(shard, request)
         )
