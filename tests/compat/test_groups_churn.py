@@ -18,6 +18,10 @@ from tests.compat.groups import PROGRAMS, SHORT_SESSION_MS, GroupAdmin, GroupWat
 from tests.compat.writing import SteadyWriter
 from tests.support.brokers import Broker
 
+# Clients that nobody here wrote stall now and then when they are killed or starved, on any broker. What is our fault
+# shows again.
+pytestmark = pytest.mark.flaky(reruns=2)
+
 PARTITIONS = 50
 MEMBERS_MAX = 20
 CHURN_S = float(os.environ.get("PENSTOCK_CHURN_SECONDS", "20"))

