@@ -60,10 +60,10 @@ PROGRAMS = {
             assignors=("cooperative-sticky", "range", "roundrobin"),
         ),
         Program(name="aiokafka", command=_python("aiokafka_members"), assignors=("roundrobin", "range", "sticky")),
-        # Two groups at a time: its members are threads of one interpreter, and with more of them on a busy machine
-        # their heartbeats starve.
         Program(
-            name="kafka-python", command=_python("kafka_python_members"), assignors=("range", "cooperative-sticky")
+            name="kafka-python",
+            command=_python("kafka_python_members"),
+            assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
         ),
         Program(name="java", command=_java, assignors=("cooperative-sticky", "range", "roundrobin", "sticky")),
         Program(

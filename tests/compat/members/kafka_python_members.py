@@ -13,8 +13,11 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from tests.compat.members.wire import COMMIT_MS, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_MS, Join, Reporter, serve
+from tests.compat.members.wire import COMMIT_MS, FETCH_WAIT_MS, HEARTBEAT_MS, Join, Reporter, serve
 
+# Long enough for a whole rebalance: version 3.0 may forget to join again when its poll ends in the middle of one, on
+# every broker.
+LONG_POLL_MS = 1000
 ASSIGNORS = {
     one.name: one
     for one in (
@@ -61,7 +64,7 @@ class KafkaPythonMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _poll(self) -> None:
         try:
-            read = self._consumer.poll(timeout_ms=POLL_MS)
+            read = self._consumer.poll(timeout_ms=LONG_POLL_MS)
         except KafkaError as problem:
             self._report.failed(problem)
             return
