@@ -60,6 +60,20 @@ OFFLINE_PARTITIONS_COUNT: Final = "kafka_controller_kafkacontroller_offlineparti
 ACTIVE_BROKER_COUNT: Final = "kafka_controller_kafkacontroller_activebrokercount"
 BROKER_STATE: Final = "kafka_server_kafkaserver_brokerstate"
 
+GROUPS: Final = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+GROUPS_EMPTY: Final = "kafka_coordinator_group_groupmetadatamanager_numgroupsempty"
+GROUPS_PREPARING_REBALANCE: Final = "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance"
+GROUPS_COMPLETING_REBALANCE: Final = "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance"
+GROUPS_STABLE: Final = "kafka_coordinator_group_groupmetadatamanager_numgroupsstable"
+GROUPS_DEAD: Final = "kafka_coordinator_group_groupmetadatamanager_numgroupsdead"
+GROUP_OFFSETS: Final = "kafka_coordinator_group_groupmetadatamanager_numoffsets"
+GROUP_PARTITIONS: Final = "kafka_server_group_coordinator_metrics_num_partitions"
+GROUP_LOAD_TIME_MAX_MS: Final = "kafka_server_group_coordinator_metrics_partition_load_time_max"
+TRANSACTIONS: Final = "penstock_transaction_coordinator_transactions"
+TRANSACTION_PARTITIONS: Final = "penstock_transaction_coordinator_num_partitions"
+TRANSACTION_LOAD_TIME_MAX_MS: Final = "kafka_server_transaction_coordinator_metrics_partition_load_time_max"
+MARKERS_PENDING: Final = "penstock_transaction_coordinator_markers_pending"
+
 OPEN_FILES: Final = "process_open_fds"
 MAX_FILES: Final = "process_max_fds"
 RESIDENT_MEMORY: Final = "process_resident_memory_bytes"
@@ -114,6 +128,19 @@ HELP: Final[dict[str, str]] = {
     OFFLINE_PARTITIONS_COUNT: "Partitions without a leader.",
     ACTIVE_BROKER_COUNT: "Brokers that are registered and not fenced.",
     BROKER_STATE: "0 not running, 1 starting, 2 recovering logs, 3 running, 7 stopping.",
+    GROUPS: "Groups coordinated here.",
+    GROUPS_EMPTY: "Groups without members, those that only commit offsets among them.",
+    GROUPS_PREPARING_REBALANCE: "Groups that wait for their members to join.",
+    GROUPS_COMPLETING_REBALANCE: "Groups that wait for their leader's assignment.",
+    GROUPS_STABLE: "Groups whose members all have their assignment.",
+    GROUPS_DEAD: "Groups that are about to be forgotten.",
+    GROUP_OFFSETS: "Offsets committed by the groups coordinated here.",
+    GROUP_PARTITIONS: "Partitions of __consumer_offsets led here, by the state of their coordinator.",
+    GROUP_LOAD_TIME_MAX_MS: "Longest time that a partition of __consumer_offsets took to load, in milliseconds.",
+    TRANSACTIONS: "Transactional ids coordinated here, by the state of their transaction.",
+    TRANSACTION_PARTITIONS: "Partitions of __transaction_state led here, by the state of their coordinator.",
+    TRANSACTION_LOAD_TIME_MAX_MS: "Longest time that a partition of __transaction_state took to load, in milliseconds.",
+    MARKERS_PENDING: "Transactions that are decided and not yet marked on all of their partitions.",
     OPEN_FILES: "Open file descriptors of this process.",
     MAX_FILES: "Limit of open file descriptors of this process.",
     RESIDENT_MEMORY: "Resident memory of this process in bytes.",
@@ -137,5 +164,6 @@ LABELS: Final[dict[str, str]] = {
     PURGATORY_SIZE: "`delayedOperation`",
     NUM_DELAYED_OPERATIONS: "`delayedOperation`",
     DELAYED_FETCH_EXPIRES: "`fetcherType`",
+    **dict.fromkeys((GROUP_PARTITIONS, TRANSACTION_PARTITIONS, TRANSACTIONS), "`state`"),
 }
 """The labels that a metric has besides `quantile`, for the documentation."""

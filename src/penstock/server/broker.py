@@ -132,6 +132,7 @@ class Broker:
         add_cluster_gauges(self.metrics, self.node_id, lambda: self._store.image)
         add_fetch_session_gauges(self.metrics, self._fetch_sessions)
         add_process_gauges(self.metrics, self._world.clock)
+        self._coordinators.add_gauges(self.metrics)
 
     @property
     def log_directories(self) -> Sequence[str]:

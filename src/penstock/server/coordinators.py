@@ -17,6 +17,7 @@ from penstock.base.config import broker_keys as keys
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.internal_topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
+from penstock.base.metrics import Metrics
 from penstock.base.ports import World
 from penstock.base.types import new_uuid
 from penstock.controller.controller import Controller
@@ -32,6 +33,7 @@ from penstock.network.pool import ChannelPool
 from penstock.network.settings import NetworkPorts, NetworkSettings
 from penstock.records.compression import Codec
 from penstock.replication.manager import ReplicaManager
+from penstock.server.coordinator_gauges import add_group_gauges, add_transaction_gauges
 from penstock.server.coordinator_log import ReplicatedLog
 from penstock.server.internal_topics import InternalTopics
 from penstock.server.transactions import TransactionParts
@@ -110,6 +112,12 @@ class Coordinators:
             await followed
             timer.cancel()
         return state
+
+    def add_gauges(self, metrics: Metrics) -> None:
+        add_group_gauges(metrics, self._world.clock, self._runtimes[CONSUMER_OFFSETS])
+        add_transaction_gauges(
+            metrics, self._world.clock, self._runtimes[TRANSACTION_STATE], self.transactions.coordinator
+        )
 
     # -- Building --------------------------------------------------------------------------------------------------
 

@@ -78,6 +78,10 @@ class OffsetStore:
             if group_id not in self._groups:
                 yield group_id
 
+    def count(self) -> int:
+        """Committed offsets of all groups."""
+        return sum(len(offsets) for offsets in self._groups.values())
+
     # -- Replaying ---------------------------------------------------------------------------------------------------
 
     def replay(self, offset: int, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:

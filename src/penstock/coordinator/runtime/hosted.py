@@ -67,6 +67,7 @@ class HostedShard(Generic[S]):
         self.state = ShardState.INITIAL
         self.leader_epoch = -1
         self.written_end = 0
+        self.load_time_s = 0.0
         self._log = source
         self._clock = clock
         self._tasks = tasks
@@ -148,6 +149,7 @@ class HostedShard(Generic[S]):
         self.written_end = end
         shard = self._shard
         assert shard is not None
+        self.load_time_s = summary.seconds
         self._timeline.commit(self._log.high_watermark(self.partition))
         self._transition_to(ShardState.ACTIVE)
         if summary.records:
@@ -373,7 +375,7 @@ class HostedShard(Generic[S]):
             if not self._timers.is_scheduled(entry.key):
                 self._timers.schedule(entry.key, TIMER_RETRY_MS, entry.operation)
         else:
-            log.error("the timer %s of %s failed: %s", entry.key, self.name, error)
+            log.info("the timer %s of %s failed: %s", entry.key, self.name, error)
 
     # -- Invariants --------------------------------------------------------------------------------------------------
 

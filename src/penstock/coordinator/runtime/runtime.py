@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic
 
 from penstock.base.errors import KafkaError
@@ -62,6 +62,8 @@ class CoordinatorRuntime(Generic[S]):
         self._hosted: dict[int, HostedShard[S]] = {}
         self._loads_at_once = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         self._is_closed = False
+        self.load_time_max_s = 0.0
+        """The longest that any partition took to load."""
 
     # -- Leadership ------------------------------------------------------------------------------------------------
 
@@ -128,6 +130,7 @@ class CoordinatorRuntime(Generic[S]):
     async def _load(self, hosted: HostedShard[S], loader: Loader) -> None:
         async with self._loads_at_once:
             await hosted.load(loader)
+            self.load_time_max_s = max(self.load_time_max_s, hosted.load_time_s)
 
     # -- What the log tells ------------------------------------------------------------------------------------------
 
@@ -224,6 +227,9 @@ class CoordinatorRuntime(Generic[S]):
 
     def active_partitions(self) -> Iterable[int]:
         return [each.partition for each in self._hosted.values() if each.state is ShardState.ACTIVE]
+
+    def active_shards(self) -> Iterator[S]:
+        return (each.active_shard() for each in self._hosted.values() if each.state is ShardState.ACTIVE)
 
     def hosted_partitions(self) -> Iterable[int]:
         return list(self._hosted)
