@@ -1,16 +1,13 @@
 """The same requests to Apache Kafka and to Penstock, in every served version: the answers must say the same.
 
-A case is a function of a peer and a version that gives an answer or a list of answers. Cases marked with `DEVIATES`
-are known differences: they must differ, and their text says why that is so.
+`differential` explains what a case is.
 """
 
 from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,33 +28,14 @@ from penstock.protocol.messages import produce as pr
 from penstock.records.batch import compute_crc
 from penstock.records.builder import Record, build_batch
 from penstock.records.compression import Codec
+from tests.compat.differential import Case, CaseFunction, Cases, Peers, both_brokers
 from tests.integration.driving import batch, produce_request
 from tests.integration.sample_requests import SERVED
-from tests.integration.side_by_side import UNKNOWN_ID, Peer, differences
-from tests.support.brokers import KafkaBroker, PenstockBroker
+from tests.integration.side_by_side import UNKNOWN_ID, Peer
 
 NOW = int(time.time() * 1000)
-CaseFunction = Callable[[Peer, int], Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    name: str
-    api: ApiKey
-    ask: CaseFunction
-    versions: range
-    deviates: str | None
-
-
-CASES: list[Case] = []
-
-
-def case(
-    name: str, api: ApiKey, ask: CaseFunction, *, since: int = 0, until: int = 99, deviates: str | None = None
-) -> None:
-    served = SERVED[api]
-    versions = range(max(since, served.start), min(until + 1, served.stop))
-    CASES.append(Case(name=f"{api.name.lower()}: {name}", api=api, ask=ask, versions=versions, deviates=deviates))
+CASES = Cases()
+case = CASES.add
 
 
 # -- Topics that exist on both -------------------------------------------------------------------------------------
@@ -90,20 +68,9 @@ def prepare(peer: Peer) -> None:
 
 
 @pytest.fixture(scope="module")
-def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Peer]]:
-    kafka = KafkaBroker(tmp_path_factory.mktemp("kafka"))
-    ours = PenstockBroker(tmp_path_factory.mktemp("penstock"), {"node.id": "1"})
-    with ThreadPoolExecutor() as pool:
-        for starting in [pool.submit(kafka.start), pool.submit(ours.start)]:
-            starting.result()
-    both = Peer(kafka), Peer(ours)
-    for peer in both:
-        prepare(peer)
-    yield both
-    for peer in both:
-        peer.close()
-    kafka.kill()
-    ours.kill()
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peers]:
+    with both_brokers(tmp_path_factory, prepare) as both:
+        yield both
 
 
 # -- ApiVersions ---------------------------------------------------------------------------------------------------
@@ -764,18 +731,11 @@ for kind in (0, 1, 3, 99, -1):
     case(f"type {kind}", ApiKey.DESCRIBE_CONFIGS, configs(kind, "1"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[each.name for each in CASES])
-def test_answers_as_kafka_does(peers: tuple[Peer, Peer], case: Case) -> None:
-    found = []
-    for version in case.versions:
-        kafka, ours = (peer.comparable(case.ask(peer, version)) for peer in peers)
-        found += [f"version {version}{line}" for line in differences(kafka, ours)]
-    if case.deviates is None:
-        assert not found, "\n".join(found)
-    else:
-        assert found, f"no longer a deviation: {case.deviates}"
+@pytest.mark.parametrize("case", CASES.parameters())
+def test_answers_as_kafka_does(peers: Peers, case: Case) -> None:
+    case.check(peers)
 
 
-def test_unknown_ids_are_unknown(peers: tuple[Peer, Peer]) -> None:
+def test_unknown_ids_are_unknown(peers: Peers) -> None:
     """The cases rely on it."""
     assert all(peer.id_of("missing") == UNKNOWN_ID for peer in peers)

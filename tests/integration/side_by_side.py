@@ -20,6 +20,8 @@ from tests.support.brokers import Broker
 from tests.support.raw_client import ConnectionEndedError, RawClient
 
 CLOSED = "the connection was closed"
+NO_ANSWER = "no answer came"
+ANSWER_TIMEOUT_S = 10
 UNKNOWN_ID = UUID(int=99)
 
 _DROPPED = frozenset(
@@ -35,7 +37,7 @@ _DROPPED = frozenset(
     }
 )
 _ONLY_WHETHER = frozenset({"session_id", "producer_id", "log_append_time_ms"})
-_ORDERED_BY = ("name", "topic", "topic_id", "partition_index", "index", "partition")
+_ORDERED_BY = ("name", "topic", "topic_id", "partition_index", "index", "partition", "group_id", "transactional_id")
 
 
 class Peer:
@@ -43,7 +45,7 @@ class Peer:
 
     def __init__(self, broker: Broker) -> None:
         self._port = broker.port
-        self._client = RawClient("127.0.0.1", broker.port, timeout=20)
+        self._client = RawClient("127.0.0.1", broker.port, timeout=ANSWER_TIMEOUT_S)
         self._ids: dict[str, UUID] = {}
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
@@ -62,9 +64,15 @@ class Peer:
         try:
             return self._client.call(api, version, message)
         except (ConnectionEndedError, ConnectionResetError):
-            self.close()
-            self._client = RawClient("127.0.0.1", self._port, timeout=20)
+            self._connect_again()
             return CLOSED
+        except TimeoutError:
+            self._connect_again()
+            return NO_ANSWER
+
+    def _connect_again(self) -> None:
+        self.close()
+        self._client = RawClient("127.0.0.1", self._port, timeout=ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
         self._client.close()

@@ -90,7 +90,7 @@ class OffsetRequests:
                         partition.committed_offset,
                         partition.committed_leader_epoch,
                         partition.committed_metadata,
-                        topic.topic_id,
+                        found.id,
                     )
                 )
         if not offsets:
