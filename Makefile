@@ -6,16 +6,17 @@ PYTEST := $(BIN)/pytest
 # `make up ARGS="--listeners PLAINTEXT://127.0.0.1:9093"` passes options on to the broker.
 ARGS ?=
 UNIT := tests/unit
+KERNEL := $(wildcard src/penstock/records/_*.pyx src/penstock/records/_*.pxd)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up test check lint types unit bench format lock clean
+.PHONY: help env up test check lint types unit bench bench-clients format lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 env: $(STAMP) ## create .venv with everything a developer needs
 
-$(STAMP): tools/environment.sh pyproject.toml requirements.lock hatch_build.py src/penstock/records/_kernel.pyx
+$(STAMP): tools/environment.sh pyproject.toml requirements.lock hatch_build.py $(KERNEL)
 	@sh tools/environment.sh $(VENV)
 
 up: $(STAMP) ## run the broker on this machine, in the foreground, data in ./data
@@ -34,12 +35,16 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
+	@MYPYPATH=examples $(BIN)/mypy examples/*.py
 
 unit: $(STAMP)
 	@$(PYTEST) -n 2 -q $(UNIT)
 
 bench: $(STAMP) ## measure against Apache Kafka on this machine; prints one table of ratios
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-clients: $(STAMP) ## measure our clients beside confluent-kafka, aiokafka and kafka-python
+	@$(BIN)/python -m benchmarks.clients $(ARGS)
 
 format: $(STAMP) ## format the code
 	@$(BIN)/ruff format .

@@ -1,9 +1,9 @@
 """The build hook that compiles the record kernel, if this machine can.
 
-`src/penstock/records/_kernel.pyx` becomes C by Cython and an extension module by the compiler that built Python. An
-editable install gets the module beside its source, a wheel gets it inside and is then tagged for its platform. The
-kernel is an option: without Cython, a compiler or Python's headers one line says so, and the pure Python kernel, which
-gives the same results, is used. `PENSTOCK_NO_KERNEL=1` asks for that.
+The modules of the kernel, `src/penstock/records/_*.pyx`, become C by Cython and extension modules by the compiler that
+built Python. An editable install gets the modules beside their sources, a wheel gets them inside and is then tagged for
+its platform. The kernel is an option, and a whole: without Cython, a compiler or Python's headers one line says so, and
+the pure Python kernel, which gives the same results, is used. `PENSTOCK_NO_KERNEL=1` asks for that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULE = "penstock.records._kernel"
-SOURCE = Path("src/penstock/records/_kernel.pyx")
+PACKAGE = "penstock.records"
+FOLDER = Path("src/penstock/records")
+MODULES = ("_kernel", "_partitioning", "_writing", "_consuming")
 COMPILE_TIMEOUT_S = 300
 FALLBACK_COMPILERS = ("cc", "gcc", "clang")
 
@@ -38,25 +39,26 @@ class CustomBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         root = Path(self.root)
-        beside_source = root / SOURCE.parent / extension_name()
         if version == "editable":
             # A module left from an earlier build may not fit the source as it is now.
-            beside_source.unlink(missing_ok=True)
+            for module in MODULES:
+                (root / FOLDER / extension_name(module)).unlink(missing_ok=True)
         if os.environ.get("PENSTOCK_NO_KERNEL", "") not in ("", "0"):
             return
         self._work_dir = tempfile.mkdtemp(prefix="penstock-kernel-")
         try:
-            extension = compile_kernel(root / SOURCE, Path(self._work_dir))
+            extensions = [compile_module(root, module, Path(self._work_dir)) for module in MODULES]
         except KernelUnavailableError as reason:
             self.app.display_warning(f"The record kernel is not compiled ({reason}); the pure Python one is used.")
             self._remove_work_dir()
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        if version == "editable":
-            shutil.copyfile(extension, beside_source)
-        else:
-            build_data["force_include"][str(extension)] = f"penstock/records/{extension.name}"
+        for extension in extensions:
+            if version == "editable":
+                shutil.copyfile(extension, root / FOLDER / extension.name)
+            else:
+                build_data["force_include"][str(extension)] = f"penstock/records/{extension.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._remove_work_dir()
@@ -66,19 +68,20 @@ class CustomBuildHook(BuildHookInterface[Any]):
             shutil.rmtree(self._work_dir, ignore_errors=True)
 
 
-def extension_name() -> str:
-    return "_kernel" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")
+def extension_name(module: str) -> str:
+    return module + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")
 
 
-def compile_kernel(source: Path, work_dir: Path) -> Path:
-    """Compile `source` into `work_dir`; the path of the extension module, or `KernelUnavailableError`."""
+def compile_module(root: Path, module: str, work_dir: Path) -> Path:
+    """Compile a module into `work_dir`; the path of the extension module, or `KernelUnavailableError`."""
     if importlib.util.find_spec("Cython") is None:
         raise KernelUnavailableError("Cython is not installed")
     linker = find_linker()
     includes = find_includes()
-    c_file = work_dir / "_kernel.c"
-    extension = work_dir / extension_name()
-    run([sys.executable, "-m", "cython", "-3", "--module-name", MODULE, "-o", str(c_file), str(source)], "Cython")
+    c_file = work_dir / f"{module}.c"
+    extension = work_dir / extension_name(module)
+    cython = [sys.executable, "-m", "cython", "-3", "-I", str(root / "src"), "--module-name", f"{PACKAGE}.{module}"]
+    run([*cython, "-o", str(c_file), str(root / FOLDER / f"{module}.pyx")], "Cython")
     flags = ["-O2", "-g0", "-DNDEBUG", *shlex.split(sysconfig.get_config_var("CCSHARED") or "-fPIC")]
     run([*linker, *flags, *includes, str(c_file), "-o", str(extension)], "the C compiler")
     return extension

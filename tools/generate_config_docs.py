@@ -1,7 +1,8 @@
-"""Print docs/configuration.md (or, with `metrics`, docs/metrics.md) from the declarations.
+"""Print docs/configuration.md from the declarations; with `metrics` docs/metrics.md, with `clients` the clients' keys.
 
 python tools/generate_config_docs.py > docs/configuration.md
 python tools/generate_config_docs.py metrics > docs/metrics.md
+python tools/generate_config_docs.py clients > docs/client-configuration.md
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from penstock.base import metric_names
 from penstock.base.config import topic_keys
 from penstock.base.config.declaration import Key, UpdateMode, format_value
 from penstock.base.config.profiles import DEVELOPMENT
+from penstock.client.config import KEYS, ClientKind, common_keys
 
 THEMES = (
     "server",
@@ -71,6 +73,29 @@ Names that end in `_total` are counters since the start. Names that end in `ms` 
 gauges.
 """
 
+CLIENTS_INTRODUCTION = """\
+# Configuration of the Python clients
+
+Printed from the declarations by `python tools/generate_config_docs.py clients`; change the declarations, not this page.
+[clients.md](clients.md) is the guide.
+
+Keys and defaults are those of the Java clients of Apache Kafka 4.3. They are given in a dict under Kafka's names, or as
+keywords with underscores in place of dots, or both, and then keywords win:
+
+```python
+Producer({"bootstrap.servers": "localhost:9092", "linger.ms": 20})
+Producer(bootstrap_servers="localhost:9092", linger_ms=20)
+```
+
+Values are Python's own (numbers, booleans, lists, objects) or text as in a properties file. A bad value raises
+`ConfigErrors`, which lists every problem at once. An unknown keyword raises `TypeError`, an unknown key in a dict is a
+warning in the log; both name the key that was probably meant. A key that is marked "no effect" is known and checked,
+and says why it does nothing.
+
+Short names: `partitioner` for `partitioner.class`, `interceptors` for `interceptor.classes`, `offset_store` for
+`penstock.offset.store`, `prefetch_bytes` for `penstock.prefetch.bytes`.
+"""
+
 
 def table(keys: Iterable[Key[Any]], *, with_changes: bool) -> Iterator[str]:
     yield f"| key | default | allowed | {'changes' if with_changes else 'from the broker'} | what it does |"
@@ -109,6 +134,32 @@ def configuration_page() -> Iterator[str]:
         yield from table((value for value in vars(module).values() if isinstance(value, Key)), with_changes=True)
 
 
+def clients_page() -> Iterator[str]:
+    """Each client's own keys, then once what all of them have, with the security keys apart."""
+    yield CLIENTS_INTRODUCTION
+    shared = {key.name: key for key in vars(common_keys).values() if isinstance(key, Key)}
+    for kind in ClientKind:
+        yield f"## {kind.value.capitalize()}\n"
+        yield from client_table(key for name, key in KEYS[kind].items() if shared.get(name) is not key)
+        yield ""
+    yield "## All clients\n"
+    yield from client_table(key for key in shared.values() if not _is_security(key))
+    yield "\n## TLS and SASL\n"
+    yield from client_table(filter(_is_security, shared.values()))
+
+
+def client_table(keys: Iterable[Key[Any]]) -> Iterator[str]:
+    yield "| key | default | allowed | what it does |\n|---|---|---|---|"
+    for key in keys:
+        if not key.internal:
+            effect = f" *No effect: {_cell(key.effect)}.*" if key.effect else ""
+            yield f"| `{key.name}` | {_default(key)} | {_cell(key.allowed)} | {_cell(key.doc)}{effect} |"
+
+
+def _is_security(key: Key[Any]) -> bool:
+    return key.name.startswith(("security.", "ssl.", "sasl.", "penstock.sasl."))
+
+
 def metrics_page() -> Iterator[str]:
     yield METRICS_INTRODUCTION
     yield "| metric | labels | what it counts |\n|---|---|---|"
@@ -117,8 +168,9 @@ def metrics_page() -> Iterator[str]:
 
 
 def main() -> None:
-    page = metrics_page() if sys.argv[1:] == ["metrics"] else configuration_page()
-    print("\n".join(page))
+    pages = {"metrics": metrics_page, "clients": clients_page}
+    page = pages.get(sys.argv[1], configuration_page) if sys.argv[1:] else configuration_page
+    print("\n".join(page()))
 
 
 if __name__ == "__main__":

@@ -95,6 +95,8 @@ class KafkaBroker(Broker):
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, port: int | None = None) -> None:
         super().__init__(directory, overrides, port)
         self.controller_port = free_port()
+        self.format_arguments: list[str] = []
+        """For `kafka-storage format`, such as users to begin with."""
 
     def start(self) -> None:
         classpath = f"{peers.kafka_jars()}/*"
@@ -131,8 +133,10 @@ class KafkaBroker(Broker):
             [
                 str(peers.java()), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classpath,
                 "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties),
+                *self.format_arguments,
             ],
             capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
         if run.returncode != 0:
             raise RuntimeError(f"Kafka's storage could not be formatted:\n{run.stdout}{run.stderr}")

@@ -9,6 +9,7 @@ Random numbers come as a plain `random.Random`, which is a port already: seed it
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -151,8 +152,17 @@ class Network(Protocol):
         """Bind an address. OSError when it is taken; port 0 chooses a free one."""
 
     async def connect(
-        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]
-    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+        self,
+        host: str,
+        port: int,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """With `tls` the protocol is connected when TLS is agreed and `host` is proven, as the context demands.
+
+        OSError, of which ssl.SSLError is one, when nothing came about.
+        """
 
 
 class World(Protocol):

@@ -11,6 +11,7 @@ import mmap
 import os
 import shutil
 import socket
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,9 @@ from penstock.base.ports import Buffer, File, FileLock, MappedFile, Server, Time
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+TLS_GOODBYE_S = 2.0
+"""How long the end of a TLS connection may wait for the other side's own goodbye."""
 
 
 class SystemClock:
@@ -282,9 +286,18 @@ class SystemNetwork:
         return SystemServer(server, host, bound.getsockname()[1])
 
     async def connect(
-        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]
+        self,
+        host: str,
+        port: int,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        return await self._loop.create_connection(protocol_factory, host, port)
+        if tls is None:
+            return await self._loop.create_connection(protocol_factory, host, port)
+        return await self._loop.create_connection(
+            protocol_factory, host, port, ssl=tls, server_hostname=host, ssl_shutdown_timeout=TLS_GOODBYE_S
+        )
 
 
 def _bind(host: str, port: int, backlog: int) -> socket.socket:

@@ -23,13 +23,19 @@ The composition root makes the pool, and closes it::
         endpoints=lambda node_id: Address("host", 9092),     # or None for a node that is not known (now)
         ports=NetworkPorts(network=world.network, clock=world.clock, tasks=world.tasks, rng=random.Random()),
         settings=NetworkSettings(client_id="broker-1"),
+        security=connection_security(SecuritySettings.of(values), ports),     # None is PLAINTEXT
+        observer=None,                                                        # or a `NetworkObserver`, to measure
     )
     ...
     await pool.close()
 
 Entry points, from the top: `pool.ChannelPool` (all brokers), `channel.NodeChannel` (one broker: queue, reconnecting),
-`connection.Connection` (one socket: order, time-outs), `handshake` (what happens before the first request: versions
-now; TLS and SASL are further steps). `framing`, `in_flight`, `versions` and `backoff` are plain synchronous parts.
+`connection.Connection` (one socket: order, time-outs), `handshake` (what happens before the first request: versions,
+then the steps of `security`). `framing`, `in_flight`, `versions` and `backoff` are plain synchronous parts.
+
+`security.connection_security` makes a TLS context and the SASL step of Kafka's keys; `session` prolongs sessions that
+end, `throttling` obeys a broker that asks for a pause. Whoever is not believed gets `AuthenticationFailed`, which is
+not retriable: the same attempt would fail again.
 
 It must not know topics, partitions, groups or what any request means; time, chance, sockets and tasks are ports.
 """

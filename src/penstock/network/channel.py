@@ -14,7 +14,8 @@ import asyncio
 import enum
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from penstock.network.address import Address
@@ -31,12 +32,21 @@ from penstock.network.errors import (
     UnknownNode,
     UnsupportedVersion,
 )
-from penstock.network.handshake import STEPS, Step, open_connection
+from penstock.network.handshake import Opening, open_connection
 from penstock.network.in_flight import Decode
+from penstock.network.observer import NetworkObserver
+from penstock.network.security import PLAINTEXT, ConnectionSecurity
+from penstock.network.session import SessionKeeper
 from penstock.network.settings import NetworkPorts, NetworkSettings
+from penstock.network.throttling import Pause
 from penstock.network.versions import VERSION_MAX, VersionTable
 
 log = logging.getLogger(__name__)
+
+GOODBYE_S: Final = 1.0
+"""How long `close` waits for bytes that are on their way, and for TLS to end."""
+
+_THROTTLED: Final = "throttled"
 
 EndpointProvider = Callable[[], Address | None]
 
@@ -99,7 +109,8 @@ class NodeChannel:
         endpoint: EndpointProvider,
         ports: NetworkPorts,
         settings: NetworkSettings,
-        steps: Sequence[Step] = STEPS,
+        security: ConnectionSecurity = PLAINTEXT,
+        observer: NetworkObserver | None = None,
     ) -> None:
         self.name = name
         self.state = ChannelState.IDLE
@@ -109,11 +120,16 @@ class NodeChannel:
         self._endpoint = endpoint
         self._ports = ports
         self._settings = settings
-        self._steps = steps
+        self._security = security
+        self._observer = observer
         self._clock = ports.clock
         self._waiting: deque[WaitingRequest] = deque()
         self._timer = DeadlineTimer(ports.clock, ports.tasks, self._expire)
+        self._pause = Pause(ports.clock, ports.tasks, self._resume)
         self._connection: Connection | None = None
+        self._ending: list[Connection] = []
+        """Over, but their sockets are not closed yet."""
+        self._session: SessionKeeper | None = None
         self._attempt: asyncio.Task[None] | None = None
         self._failures = 0
         self._failure: NetworkError | None = None
@@ -125,6 +141,30 @@ class NodeChannel:
     def has_room(self) -> bool:
         """Whether a request would be sent at once."""
         return self._connection is not None and not self._waiting and self._connection.has_room
+
+    @property
+    def load(self) -> int:
+        """Requests that are not answered yet, sent or not."""
+        connection = self._connection
+        return len(self._waiting) + (connection.in_flight if connection is not None else 0)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a request would be refused at once: the last attempt to connect has just failed."""
+        return self.state is ChannelState.IDLE and self._failure is not None and self._in_backoff()
+
+    def hold_back(self, throttle_time_ms: int) -> None:
+        """The broker wants no requests for so long (KIP-219).
+
+        Done by itself for an answer that has `throttle_time_ms`; for those who decode their answers otherwise.
+        """
+        connection = self._connection
+        if connection is None or throttle_time_ms <= 0:
+            return
+        connection.hold(_THROTTLED)
+        self._pause.extend(min(throttle_time_ms, self._settings.throttle_time_max_ms))
+        if self._observer is not None:
+            self._observer.throttled(self.name, throttle_time_ms)
 
     def send(
         self,
@@ -182,12 +222,14 @@ class NodeChannel:
             return
         self._go(ChannelState.CLOSED)
         self._timer.stop()
+        self._pause.stop()
         if self._connection is not None:
             self._connection.close()
         self._fail_waiting(ClosedHere(None, f"the channel to {self.name} was closed"))
         if self._attempt is not None:
             self._attempt.cancel()
             await asyncio.gather(self._attempt, return_exceptions=True)
+        await asyncio.gather(*(connection.closed(GOODBYE_S) for connection in self._ending))
 
     # Waiting.
 
@@ -210,7 +252,7 @@ class NodeChannel:
         """Why a request may not even wait."""
         if self.state is ChannelState.CLOSED:
             return ClosedHere(None, f"the channel to {self.name} was closed")
-        if self.state is ChannelState.IDLE and self._failure is not None and self._in_backoff():
+        if self.is_blocked:
             return self._failure
         if len(self._waiting) >= self._settings.queued_requests_max:
             self._waiting = deque(request for request in self._waiting if not request.future.done())
@@ -229,10 +271,20 @@ class NodeChannel:
             if request.deadline > now:
                 kept.append(request)
                 continue
-            cause = "no connection came about" if self._connection is None else "earlier requests were not answered"
-            request.fail(RequestTimedOut(None, f"a request to {self.name} was not sent in time: {cause}"))
+            request.fail(RequestTimedOut(None, f"a request to {self.name} was not sent in time: {self._why_waiting()}"))
         self._waiting = kept
         return min((request.deadline for request in kept), default=None)
+
+    def _why_waiting(self) -> str:
+        if self._connection is None:
+            return "no connection came about"
+        if self._pause.until:
+            return "the broker throttles this client: send less, or raise its quota"
+        return "earlier requests were not answered"
+
+    def _resume(self) -> None:
+        if self._connection is not None:
+            self._connection.release(_THROTTLED)
 
     def _fail_waiting(self, error: NetworkError) -> None:
         waiting, self._waiting = self._waiting, deque()
@@ -307,19 +359,23 @@ class NodeChannel:
             settings.socket_connection_setup_timeout_ms << min(self._failures, 16),
             settings.socket_connection_setup_timeout_max_ms,
         )
+        security, began = self._security, self._clock.monotonic()
         try:
             address = self._endpoint()
             if address is None:
                 raise UnknownNode(None, f"no address is known for {self.name}: it is not registered in the cluster")
-            opening = await open_connection(address, self._ports, settings, timeout_ms=timeout_ms, steps=self._steps)
+            opening = await open_connection(
+                address, self._ports, settings, timeout_ms=timeout_ms, steps=security.steps, tls=security.tls
+            )
         except NetworkError as error:
             self._attempt = None
             self._failed(error)
         else:
             self._attempt = None
-            self._opened(opening.connection, opening.versions)
+            self._opened(opening, self._clock.monotonic() - began)
 
-    def _opened(self, connection: Connection, versions: VersionTable) -> None:
+    def _opened(self, opening: Opening, seconds: float) -> None:
+        connection = opening.connection
         if self.state is ChannelState.CLOSED:
             connection.close()
             return
@@ -332,11 +388,26 @@ class NodeChannel:
         self._failure = None
         self._back_off(self._clock.monotonic())
         self._connection = connection
-        self.versions = versions
+        self.versions = opening.versions
         connection.on_closed = self._lost
         connection.on_room = self._pump
+        connection.on_throttled = self.hold_back
+        self._observe(connection, seconds)
+        self._keep_session(opening)
         self._go(ChannelState.READY)
         self._pump()
+
+    def _observe(self, connection: Connection, seconds: float) -> None:
+        observer = self._observer
+        if observer is not None:
+            connection.on_sent = partial(observer.sent, self.name)
+            connection.on_answered = partial(observer.answered, self.name)
+            observer.connected(self.name, seconds)
+
+    def _keep_session(self, opening: Opening) -> None:
+        told = partial(self._observer.authenticated_again, self.name) if self._observer is not None else None
+        self._session = SessionKeeper(opening, self._ports, name=self.name, on_prolonged=told)
+        self._session.start()
 
     def _failed(self, error: NetworkError) -> None:
         if self.state is ChannelState.CLOSED:
@@ -346,13 +417,22 @@ class NodeChannel:
         # The first failure is news; the following ones are the same news.
         level = logging.WARNING if self._failures == 1 else logging.DEBUG
         log.log(level, "cannot connect: %s", error, extra={"to": self.name})
+        if self._observer is not None:
+            self._observer.connect_failed(self.name, error)
         self._go(ChannelState.IDLE)
         self._back_off(self._clock.monotonic())
         self._fail_waiting(error)
 
     def _lost(self, reason: NetworkError) -> None:
+        self._ending = [each for each in (*self._ending, self._connection) if each is not None and not each.is_gone]
         self._connection = None
         self.versions = None
+        self._pause.stop()
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+        if self._observer is not None:
+            self._observer.closed(self.name, reason)
         if self.state is ChannelState.CLOSED:
             return
         log.debug("connection ended: %s", reason, extra={"to": self.name})

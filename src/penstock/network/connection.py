@@ -31,6 +31,7 @@ from penstock.network.errors import (
 from penstock.network.framing import HANDSHAKE_BYTES_MAX, BadFrame, FrameReceiver
 from penstock.network.in_flight import Decode, Frame, InFlight, PendingRequest, WrongAnswer
 from penstock.network.settings import NetworkPorts, NetworkSettings
+from penstock.network.throttling import throttle_of
 from penstock.protocol.apis import APIS
 from penstock.protocol.errors import DecodeError, EncodeError
 
@@ -42,12 +43,18 @@ LINGER_S: Final = 5.0
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`on_room` is called when a request may be sent again, `on_closed` once when it is over."""
+    """`on_room` is called when a request may be sent again, `on_closed` once when it is over.
+
+    `on_sent(api_key, size)`, `on_answered(api_key, seconds, size)` and `on_throttled(throttle_time_ms)` are told what
+    happens, for whoever measures or obeys.
+    """
 
     __slots__ = (
         "_blocked",
         "_client_id",
         "_clock",
+        "_gone",
+        "_holds",
         "_in_flight",
         "_in_flight_max",
         "_receiver",
@@ -55,11 +62,15 @@ class Connection(asyncio.BufferedProtocol):
         "_tasks",
         "_timer",
         "_transport",
+        "_unanswered",
         "address",
         "close_reason",
         "last_used_at",
+        "on_answered",
         "on_closed",
         "on_room",
+        "on_sent",
+        "on_throttled",
     )
 
     _transport: asyncio.Transport
@@ -69,6 +80,9 @@ class Connection(asyncio.BufferedProtocol):
         self.close_reason: NetworkError | None = None
         self.on_room: Callable[[], None] | None = None
         self.on_closed: Callable[[NetworkError], None] | None = None
+        self.on_sent: Callable[[int, int], None] | None = None
+        self.on_answered: Callable[[int, float, int], None] | None = None
+        self.on_throttled: Callable[[int], None] | None = None
         self._clock = ports.clock
         self._tasks = ports.tasks
         self.last_used_at = self._clock.monotonic()
@@ -79,6 +93,9 @@ class Connection(asyncio.BufferedProtocol):
         self._receiver = FrameReceiver(min(HANDSHAKE_BYTES_MAX, settings.response_bytes_max))
         self._timer = DeadlineTimer(ports.clock, ports.tasks, self._expire)
         self._blocked = False
+        self._holds: set[str] = set()
+        self._unanswered = True
+        self._gone: asyncio.Future[None] = self._tasks.future()
 
     # What the owner calls.
 
@@ -90,11 +107,26 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def has_room(self) -> bool:
         """Whether a request may be sent now."""
-        return len(self._in_flight) < self._in_flight_max and not self._blocked and self.close_reason is None
+        return (
+            len(self._in_flight) < self._in_flight_max
+            and not self._blocked
+            and not self._holds
+            and self.close_reason is None
+        )
+
+    def hold(self, why: str) -> None:
+        """No room until the same `why` is released: the owner wants the connection for something else, or peace."""
+        self._holds.add(why)
+
+    def release(self, why: str) -> None:
+        self._holds.discard(why)
+        if self.has_room and self.on_room is not None:
+            self.on_room()
 
     def handshake_done(self) -> None:
         """The other side has proven that it speaks this protocol: answers may be large from now on."""
         self._receiver.limit = self._settings.response_bytes_max
+        self._unanswered = True
 
     def send(
         self,
@@ -127,9 +159,11 @@ class Connection(asyncio.BufferedProtocol):
         now = self.last_used_at = self._clock.monotonic()
         if expects_answer:
             deadline = now + (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-            self._in_flight.add(PendingRequest(api_key, version, correlation_id, deadline, decode, future))
+            self._in_flight.add(PendingRequest(api_key, version, correlation_id, deadline, decode, future, now))
             self._timer.watch(deadline)
         self._write(parts)
+        if self.on_sent is not None:
+            self.on_sent(api_key, sum(len(part) for part in parts))
         if not expects_answer and not future.done():
             future.set_result(None)
         return future
@@ -137,6 +171,26 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: NetworkError | None = None) -> None:
         """End it; bytes already sent still go out. Requests without an answer fail with `reason` or `ClosedHere`."""
         self._end(reason or ClosedHere(self.address, "this side closed the connection"), gently=True)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the socket itself is closed, which comes a little after the end."""
+        return self._gone.done()
+
+    def abort(self) -> None:
+        """End it without waiting for anything, not even for bytes already sent."""
+        self._end(ClosedHere(self.address, "this side gave the connection up"))
+
+    async def closed(self, timeout_s: float) -> None:
+        """Wait for the socket's own end behind `close()`; what is not on its way by the time is dropped.
+
+        A loop that ends before its sockets leaves them open, or does not end at all (uvloop).
+        """
+        timer = self._tasks.call_later(timeout_s, self._transport.abort)
+        try:
+            await asyncio.shield(self._gone)
+        finally:
+            timer.cancel()
 
     # What the loop calls.
 
@@ -180,8 +234,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.close_reason is None:
-            self._end(Disconnected(self.address, self._describe_loss(exc)))
+            lost = Disconnected(self.address, self._describe_loss(exc))
+            lost.__cause__ = exc
+            self._end(lost)
         self._receiver.drop()
+        if not self._gone.done():
+            self._gone.set_result(None)
 
     # Inside.
 
@@ -200,6 +258,12 @@ class Connection(asyncio.BufferedProtocol):
             return False
         # Only now: should a caller's own decoder fail in some other way, the request is still there to be failed.
         self._in_flight.finish_oldest()
+        self._unanswered = False
+        if self.on_throttled is not None and (pause_ms := throttle_of(request.api_key, request.version, result)):
+            # Before the caller learns of the answer, so that his next request waits already.
+            self.on_throttled(pause_ms)
+        if self.on_answered is not None:
+            self.on_answered(request.api_key, self._clock.monotonic() - request.sent_at, len(frame))
         if not request.future.done():
             request.future.set_result(result)
         return self.close_reason is None
@@ -256,6 +320,11 @@ class Connection(asyncio.BufferedProtocol):
         unfinished = self._receiver.unfinished()
         if unfinished is not None:
             return f"the connection ended after {unfinished[0]} of {unfinished[1]} bytes of an answer{cause}"
+        if self._unanswered and self._in_flight:
+            return (
+                f"the broker closed the connection{cause} instead of an answer to the first request: "
+                "if the listener wants SASL, set security.protocol and sasl.mechanism"
+            )
         return f"the broker closed the connection{cause}"
 
     def _size_socket_buffers(self) -> None:

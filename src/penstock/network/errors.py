@@ -28,7 +28,9 @@ class NetworkError(KafkaError):
 
     def for_request(self, *, was_sent: bool) -> NetworkError:
         """The same failure as one request sees it: requests do not share an exception, which collects tracebacks."""
-        return type(self)(self.address, self.reason, was_sent=was_sent)
+        copy = type(self)(self.address, self.reason, was_sent=was_sent)
+        copy.__cause__ = self.__cause__
+        return copy
 
 
 class RemoteError(NetworkError):
@@ -55,6 +57,24 @@ class Disconnected(RemoteError):  # noqa: N818
 
 class ProtocolViolation(RemoteError):  # noqa: N818
     """The other side sent something that is no answer. The connection is closed: nothing behind it can be trusted."""
+
+
+class AuthenticationFailed(RemoteError):  # noqa: N818
+    """One side does not believe the other: credentials, token or certificate. The same attempt fails again."""
+
+    default_code = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+class UnsupportedMechanism(AuthenticationFailed):
+    """The broker does not offer the SASL mechanism that is configured here."""
+
+    default_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+
+class WrongSecurityProtocol(AuthenticationFailed):
+    """The listener speaks another `security.protocol` than the one that is configured here."""
+
+    default_code = ErrorCode.ILLEGAL_SASL_STATE
 
 
 class RequestTimedOut(NetworkError):  # noqa: N818

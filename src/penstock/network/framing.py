@@ -6,16 +6,17 @@ their size, until it gives None. What it gives belongs to the caller for as long
 - Small frames arrive many at a time in one base buffer, and each is copied out of it once (`bytes` are also the
   quickest to decode).
 - A frame that is larger than the base buffer gets memory of its own, into which the socket is read directly and which
-  nobody uses again. That memory is mapped: the system gives pages as bytes arrive, whatever size was announced.
+  nobody else uses while any view of it lives (`receive_memory`).
 
 A size that cannot be one raises `BadFrame`. Most often something else listens on that port; its first bytes tell what.
 """
 
 from __future__ import annotations
 
-import mmap
 import struct
 from typing import Final
+
+from penstock.network.receive_memory import ReceiveMemory
 
 BASE_BYTES: Final = 64 * 1024
 SIZE_BYTES: Final = 4
@@ -47,7 +48,7 @@ class BadFrame(Exception):  # noqa: N818 - becomes a ProtocolViolation with an a
 
 
 class FrameReceiver:
-    __slots__ = ("_base", "_end", "_large", "_large_end", "_start", "limit")
+    __slots__ = ("_base", "_end", "_large", "_large_end", "_memory", "_start", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -57,6 +58,7 @@ class FrameReceiver:
         self._end = 0
         self._large: memoryview | None = None
         self._large_end = 0
+        self._memory = ReceiveMemory()
 
     def space(self) -> memoryview:
         if self._large is not None:
@@ -106,6 +108,7 @@ class FrameReceiver:
     def drop(self) -> None:
         """Give the memory back; nothing is received any more."""
         self._large = None
+        self._memory = ReceiveMemory()
         self._base = memoryview(b"")
         self._start = self._end = 0
 
@@ -122,7 +125,7 @@ class FrameReceiver:
 
     def _begin_large(self, size: int) -> None:
         arrived = self._base[self._start + SIZE_BYTES : self._end]
-        self._large = memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        self._large = self._memory.take(size)
         self._large_end = len(arrived)
         self._large[: len(arrived)] = arrived
         self._start = self._end = 0

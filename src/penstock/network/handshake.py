@@ -1,7 +1,7 @@
 """What happens between a socket and the first request: an ordered list of steps.
 
-Today there is one, the agreement on versions. TLS belongs before it (in `Network.connect`), SASL behind it, as further
-steps: each is a coroutine function that talks over `opening.connection`, and raises a `NetworkError` to give up.
+Each is a coroutine function that talks over `opening.connection`, and raises a `NetworkError` to give up. The first is
+the agreement on versions; SASL comes behind it (`penstock.network.sasl`). TLS is no step: `Network.connect` does it.
 
 ApiVersions is asked in the highest version known here. A broker that does not know it answers in version 0 with error
 35 and, since KIP-511, with the versions it does know; the question is then asked again in one of those.
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import ssl
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from penstock.base.errors import ErrorCode
@@ -19,9 +21,10 @@ from penstock.base.ports import Tasks
 from penstock.network.address import Address
 from penstock.network.connection import Connection
 from penstock.network.encoding import decode
-from penstock.network.errors import ConnectFailed, Disconnected, RequestTimedOut
+from penstock.network.errors import ConnectFailed, Disconnected, NetworkError, RequestTimedOut
 from penstock.network.in_flight import Frame
 from penstock.network.settings import NetworkPorts, NetworkSettings
+from penstock.network.tls_errors import closed_in_handshake, describe_tls_failure, not_tls
 from penstock.network.versions import VersionTable
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -32,15 +35,19 @@ T = TypeVar("T")
 class Opening:
     """A connection on its way to being ready, and what the steps have found out."""
 
-    __slots__ = ("connection", "settings", "versions")
+    __slots__ = ("authenticate", "connection", "session_lifetime_ms", "settings", "versions")
 
     def __init__(self, connection: Connection, settings: NetworkSettings) -> None:
         self.connection = connection
         self.settings = settings
         self.versions = VersionTable(connection.address, ())
+        self.authenticate: Step | None = None
+        """The step that prolongs the session, if there is one."""
+        self.session_lifetime_ms = 0
+        """How long the broker believes us, from the authentication on; 0 for ever."""
 
 
-Step = Callable[[Opening], Awaitable[None]]
+Step = Callable[[Opening], Coroutine[Any, Any, None]]
 
 
 async def agree_on_versions(opening: Opening) -> None:
@@ -51,7 +58,7 @@ async def agree_on_versions(opening: Opening) -> None:
     if response.error_code != ErrorCode.NONE:
         raise ConnectFailed(
             opening.connection.address,
-            f"the broker refused the agreement on versions with error {_name_of(response.error_code)}: "
+            f"the broker refused the agreement on versions with error {name_of(response.error_code)}: "
             "check that this listener needs no authentication",
         )
     opening.versions = VersionTable.of_response(opening.connection.address, response)
@@ -75,31 +82,80 @@ async def open_connection(
     *,
     timeout_ms: float,
     steps: Sequence[Step] = STEPS,
+    tls: ssl.SSLContext | None = None,
 ) -> Opening:
     """A connection that is ready for requests. `NetworkError` when there is none within the time."""
     try:
-        return await _within(ports.tasks, timeout_ms, _open(address, ports, settings, steps))
+        return await within(ports.tasks, timeout_ms, _open(address, ports, settings, steps, tls))
     except TimeoutError:
         raise ConnectFailed(
             address, f"no connection within {timeout_ms:.0f} ms: the host is down, overloaded or behind a firewall"
         ) from None
 
 
-async def _open(address: Address, ports: NetworkPorts, settings: NetworkSettings, steps: Sequence[Step]) -> Opening:
-    connection = Connection(address, ports, settings)
-    try:
-        await ports.network.connect(address.host, address.port, lambda: connection)
-    except OSError as error:
-        raise ConnectFailed(address, _describe(error, address)) from error
+async def _open(
+    address: Address,
+    ports: NetworkPorts,
+    settings: NetworkSettings,
+    steps: Sequence[Step],
+    tls: ssl.SSLContext | None,
+) -> Opening:
+    connection = await _connect(address, ports, settings, tls)
     opening = Opening(connection, settings)
     try:
         await _take_steps(opening, steps)
     except (Disconnected, RequestTimedOut) as error:
+        if isinstance(error.__cause__, ssl.SSLError):
+            # In TLS 1.3 the client is ready before the server has judged it; the verdict comes instead of an answer.
+            raise describe_tls_failure(address, error.__cause__) from error
         raise ConnectFailed(
             address, f"{error.reason} during the handshake: is this a Kafka listener, and security.protocol its own?"
         ) from error
     connection.handshake_done()
     return opening
+
+
+async def _connect(
+    address: Address, ports: NetworkPorts, settings: NetworkSettings, tls: ssl.SSLContext | None
+) -> Connection:
+    connection = Connection(address, ports, settings)
+    try:
+        if tls is None:
+            await ports.network.connect(address.host, address.port, lambda: connection)
+        else:
+            await ports.network.connect(address.host, address.port, lambda: connection, tls=tls)
+    except ssl.SSLError as error:
+        raise describe_tls_failure(address, error) from error
+    except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
+        if tls is not None and await _speaks_plainly(address, ports, settings):
+            raise not_tls(address) from error
+        raise ConnectFailed(
+            address, closed_in_handshake(error) if tls is not None else f"no connection: {error}"
+        ) from error
+    except OSError as error:
+        raise ConnectFailed(address, _describe(error, address)) from error
+    return connection
+
+
+async def _speaks_plainly(address: Address, ports: NetworkPorts, settings: NetworkSettings) -> bool:
+    """Whether a listener that hung up at the first TLS message answers Kafka's first question without TLS.
+
+    The question tells nothing of ours: an empty body without a client id.
+    """
+    silent = replace(settings, client_id=None)
+    connection = Connection(address, ports, silent)
+    try:
+        await ports.network.connect(address.host, address.port, lambda: connection)
+    except OSError:
+        return False
+    try:
+        await _ask_versions(Opening(connection, silent), 0)
+    except NetworkError:
+        return False
+    finally:
+        connection.abort()
+        await connection.closed(0)
+    return True
 
 
 async def _take_steps(opening: Opening, steps: Sequence[Step]) -> None:
@@ -108,7 +164,8 @@ async def _take_steps(opening: Opening, steps: Sequence[Step]) -> None:
             await step(opening)
     except BaseException:
         # Also when the time is over, which arrives as a cancellation.
-        opening.connection.close()
+        opening.connection.abort()
+        await opening.connection.closed(0)
         raise
 
 
@@ -130,7 +187,7 @@ def _decode_versions(frame: Frame, version: int) -> ApiVersionsResponse:
     return response
 
 
-async def _within(tasks: Tasks, timeout_ms: float, work: Coroutine[Any, Any, T]) -> T:
+async def within(tasks: Tasks, timeout_ms: float, work: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.timeout`, on the given ports' time."""
     task = asyncio.current_task()
     assert task is not None
@@ -160,7 +217,7 @@ def _describe(error: OSError, address: Address) -> str:
     return f"no connection: {error}"
 
 
-def _name_of(code: int) -> str:
+def name_of(code: int) -> str:
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -27,7 +27,7 @@ class WrongAnswer(Exception):  # noqa: N818 - becomes a ProtocolViolation with a
 
 
 class PendingRequest:
-    __slots__ = ("api_key", "correlation_id", "deadline", "decode", "future", "version")
+    __slots__ = ("api_key", "correlation_id", "deadline", "decode", "future", "sent_at", "version")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class PendingRequest:
         deadline: float,
         decode: Decode | None,
         future: asyncio.Future[Any],
+        sent_at: float = 0.0,
     ) -> None:
         self.api_key = api_key
         self.version = version
@@ -44,6 +45,7 @@ class PendingRequest:
         self.deadline = deadline
         self.decode = decode
         self.future = future
+        self.sent_at = sent_at
 
 
 class InFlight:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.base.ports import Timer
 from penstock.network.address import Address
 from penstock.network.channel import NodeChannel
 from penstock.network.errors import ClosedHere
-from penstock.network.handshake import STEPS, Step
 from penstock.network.in_flight import Decode
+from penstock.network.observer import NetworkObserver
+from penstock.network.security import PLAINTEXT, ConnectionSecurity
 from penstock.network.settings import NetworkPorts, NetworkSettings
 from penstock.network.versions import VERSION_MAX, VersionTable
 
@@ -29,12 +30,14 @@ class ChannelPool:
         endpoints: Endpoints,
         ports: NetworkPorts,
         settings: NetworkSettings,
-        steps: Sequence[Step] = STEPS,
+        security: ConnectionSecurity | None = None,
+        observer: NetworkObserver | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._ports = ports
         self._settings = settings
-        self._steps = steps
+        self._security = security or PLAINTEXT
+        self._observer = observer
         self._channels: dict[int, NodeChannel] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
@@ -75,10 +78,29 @@ class ChannelPool:
         found = self._channels.get(node_id)
         if found is None:
             found = self._channels[node_id] = NodeChannel(
-                f"node {node_id}", lambda: self._endpoints(node_id), self._ports, self._settings, self._steps
+                f"node {node_id}",
+                lambda: self._endpoints(node_id),
+                self._ports,
+                self._settings,
+                self._security,
+                self._observer,
             )
             self._watch_idle()
         return found
+
+    def load(self, node_id: int) -> int:
+        """Requests to a node that are not answered yet."""
+        found = self._channels.get(node_id)
+        return found.load if found is not None else 0
+
+    def is_blocked(self, node_id: int) -> bool:
+        """Whether a request to the node would be refused at once, because it could not be reached a moment ago."""
+        found = self._channels.get(node_id)
+        return found is not None and found.is_blocked
+
+    def is_connected(self, node_id: int) -> bool:
+        found = self._channels.get(node_id)
+        return found is not None and found.versions is not None
 
     def check_addresses(self) -> None:
         """Call when the metadata has changed: connections to addresses that are no longer a node's are given up."""

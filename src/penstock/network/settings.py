@@ -30,6 +30,8 @@ class NetworkSettings:
     """A larger answer ends the connection. Its memory is taken as its bytes arrive, not when its size is announced."""
     queued_requests_max: int = 1_000
     """Requests to one broker that may wait for a connection or for room on it."""
+    throttle_time_max_ms: int = 60_000
+    """A broker may ask for a longer pause (KIP-219), but is not obeyed for longer than this."""
     client_software_name: str = "penstock"
     client_software_version: str = __version__
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Header = tuple[str, bytes | None]
 
@@ -17,10 +17,28 @@ class Record(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """What a consumer gets; `offset` and `timestamp` are absolute."""
+    """What a reader of a log gets; `offset` and `timestamp` are absolute."""
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
+
+
+class ConsumerRecord(NamedTuple):
+    """What a consumer gets. `key` and `value` are bytes or None, or whatever the consumer's deserializers make of them.
+
+    `timestamp_type` is 0 when the producer set the timestamp and 1 when the broker did; `leader_epoch` is -1 when it
+    is not known.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key: Any
+    value: Any
+    headers: tuple[Header, ...] = ()
+    leader_epoch: int = -1

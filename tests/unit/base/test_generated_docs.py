@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize(("arguments", "page"), [([], "configuration.md"), (["metrics"], "metrics.md")])
+PAGES = [([], "configuration.md"), (["metrics"], "metrics.md"), (["clients"], "client-configuration.md")]
+
+
+@pytest.mark.parametrize(("arguments", "page"), PAGES)
 def test_the_page_is_what_the_declarations_say(arguments: list[str], page: str) -> None:
     command = [sys.executable, str(ROOT / "tools" / "generate_config_docs.py"), *arguments]
     printed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 import random
+import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -224,7 +225,12 @@ class FakeNetwork:
         raise AssertionError("nobody listens here")
 
     async def connect(
-        self, host: str, port: int, protocol_factory: Callable[[], asyncio.BaseProtocol]
+        self,
+        host: str,
+        port: int,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         assert self.time is not None
         self.attempts.append((Address(host, port), self.time.now))

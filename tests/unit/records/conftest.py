@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from penstock.records import builder, pure_kernel, validation
+from penstock.records import builder, pure_consuming, pure_kernel, pure_partitioning, pure_writing, validation
 
 try:
-    from penstock.records import _kernel
+    from penstock.records import _consuming, _kernel, _partitioning, _writing
 except ImportError:
-    _kernel = None  # type: ignore[assignment]
+    _consuming = _kernel = _partitioning = _writing = None  # type: ignore[assignment]
 
 with warnings.catch_warnings():
     # kafka-python, one of our measures, loads its schemas in a deprecated way; our own warnings stay errors. The tests
@@ -22,6 +22,21 @@ with warnings.catch_warnings():
     importlib.import_module("kafka.record.default_records")
 
 KERNEL_FUNCTIONS = ("walk_records", "decode_records", "encode_records", "find_timestamp", "list_rejected")
+
+
+class ClientKernel(SimpleNamespace):
+    """What clients use of one kernel: the public names of its modules for writing, partitioning and consuming."""
+
+    def __init__(self, label: str, *modules: ModuleType) -> None:
+        names = {name: item for module in modules for name, item in vars(module).items() if not name.startswith("_")}
+        super().__init__(label=label, **names)
+
+    def __repr__(self) -> str:
+        return f"<{self.label} kernel>"
+
+
+PURE = ClientKernel("pure", pure_consuming, pure_partitioning, pure_writing)
+COMPILED = _kernel and ClientKernel("compiled", _consuming, _partitioning, _writing)
 
 
 def _kernel_modules() -> list[object]:
@@ -42,3 +57,19 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
             if hasattr(user, name):
                 monkeypatch.setattr(user, name, getattr(module, name))
     return module
+
+
+@pytest.fixture(params=["pure", "compiled"])
+def client_kernel(request: pytest.FixtureRequest) -> SimpleNamespace:
+    if request.param == "compiled" and COMPILED is None:
+        pytest.skip("the compiled kernel is not built: install a C compiler, then `pip install -e .`")
+    chosen = PURE if request.param == "pure" else COMPILED
+    assert chosen is not None
+    return chosen
+
+
+@pytest.fixture
+def both_kernels() -> tuple[SimpleNamespace, SimpleNamespace]:
+    if COMPILED is None:
+        pytest.skip("the compiled kernel is not built: install a C compiler, then `pip install -e .`")
+    return PURE, COMPILED

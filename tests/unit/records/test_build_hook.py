@@ -40,7 +40,10 @@ def tree(tmp_path: Path) -> Path:
     """A source tree with nothing but what the hook needs."""
     package = tmp_path / "src/penstock/records"
     package.mkdir(parents=True)
-    shutil.copy(ROOT / "src/penstock/records/_kernel.pyx", package)
+    for pattern in ("__init__.py", "_*.pyx", "_*.pxd"):
+        for source in (ROOT / "src/penstock/records").glob(pattern):
+            shutil.copy(source, package)
+    shutil.copy(ROOT / "src/penstock/__init__.py", package.parent)
     return tmp_path
 
 
@@ -82,7 +85,7 @@ def test_a_failing_compiler_is_only_a_warning_and_no_old_module_stays(
 ) -> None:
     monkeypatch.setattr(hatch_build, "find_includes", list)
     monkeypatch.setenv("CC", "false")
-    old = tree / "src/penstock/records" / hatch_build.extension_name()
+    old = tree / "src/penstock/records" / hatch_build.extension_name("_writing")
     old.write_bytes(b"from an earlier build")
     app, build_data, _ = run_hook(hatch_build, tree, "editable")
     assert "failed" in app.warnings[0]
@@ -106,9 +109,12 @@ def test_it_compiles_a_module_that_works(hatch_build: ModuleType, tree: Path, mo
     assert app.warnings == []
     assert build_data["pure_python"] is False
     assert build_data["infer_tag"] is True
-    ((source, target),) = build_data["force_include"].items()
-    assert target == f"penstock/records/{hatch_build.extension_name()}"
-    assert list(tree.glob("src/penstock/records/*")) == [tree / "src/penstock/records/_kernel.pyx"]
+    sources = {target: source for source, target in build_data["force_include"].items()}
+    names = ("_kernel", "_partitioning", "_writing", "_consuming")
+    assert set(sources) == {f"penstock/records/{hatch_build.extension_name(name)}" for name in names}
+    assert not list(tree.glob("src/penstock/records/*.so"))
+    assert not list(tree.glob("src/penstock/records/*.c"))
+    source = sources[f"penstock/records/{hatch_build.extension_name('_kernel')}"]
     program = (
         "import importlib.util, sys; "
         "spec = importlib.util.spec_from_file_location('penstock.records._kernel', sys.argv[1]); "

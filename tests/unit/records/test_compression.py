@@ -195,3 +195,10 @@ def test_names() -> None:
     with pytest.raises(KafkaError) as caught:
         Codec.from_name("brotli")
     assert caught.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_lz4_is_fast_unless_a_level_is_chosen() -> None:
+    data = b"".join(b'{"user": %d}' % (index * 7919) for index in range(1000))
+    fast = compress(Codec.LZ4, data)
+    assert compress(Codec.LZ4, data, 9) == fast
+    assert len(compress(Codec.LZ4, data, 10)) < len(fast)

@@ -1,0 +1,1 @@
+"""One module per client: functions named after the loads, each taking a `Job` and giving numbers."""

@@ -1,0 +1,224 @@
+"""One daemon thread with one event loop: what a blocking client runs on.
+
+`run` hands a coroutine to the loop and waits. While it waits it calls the user's functions that the work posts
+(`calling`), so callbacks run in the caller's thread and may call the client again. The thread never outlives the
+interpreter (it is a daemon), and a forked child, which has no such thread, is told so instead of waiting for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from penstock.base.system import new_event_loop
+from penstock.client.core.calling import MAILBOX, Mailbox
+from penstock.client.errors import ClientClosed, ForkedClient, InvalidState, KafkaTimeout
+
+T = TypeVar("T")
+
+_START_TIMEOUT_S: Final = 30.0
+_CANCEL_TIMEOUT_S: Final = 5.0
+_JOIN_TIMEOUT_S: Final = 10.0
+_SLICE_S: Final = 0.5
+_GOOD_BYES: Final = 3
+_CLOSE_TRIES: Final = 50
+_CLOSE_PAUSE_S: Final = 0.02
+
+
+class LoopThread:
+    def __init__(self, name: str = "penstock-client") -> None:
+        self.name = name
+        self._pid = os.getpid()
+        self._closed = False
+        self._lock = threading.Lock()
+        """Nothing is handed to the loop behind its end: whoever hands over and whoever ends it take turns."""
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+        if not self._started.wait(_START_TIMEOUT_S):
+            raise InvalidState(f"the thread {name} did not start")
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the thread of the loop itself."""
+        return threading.get_ident() == self._thread.ident
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether this process is a forked child of the one that made the thread."""
+        return os.getpid() != self._pid
+
+    def check_usable(self) -> None:
+        """Raise unless a call from this thread can be served."""
+        if os.getpid() != self._pid:
+            raise ForkedClient(
+                f"{self.name} was made in process {self._pid}, and this is its forked child {os.getpid()}, which has "
+                "neither its thread nor its connections: make a new client in the child"
+            )
+        if self._closed:
+            raise ClientClosed(f"{self.name} was closed: make a new client")
+        if self.is_current:
+            raise InvalidState(
+                f"a blocking call inside a callback that runs in the I/O thread of {self.name} would wait for itself: "
+                "call it from another thread"
+            )
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """The result of `work`, done on the loop. From any thread but the loop's own."""
+        run: _Run | None = None
+        try:
+            # Before the lock too: another thread may have held it when the process forked.
+            self.check_usable()
+            with self._lock:
+                self.check_usable()
+                run = _Run(self._loop, work)
+            result: T = run.wait(timeout_s)
+        except BaseException:
+            # An interrupt may come between any two steps.
+            if run is None:
+                work.close()
+            elif not run.is_over:
+                run.cancel()
+            raise
+        return result
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Call a function on the loop; from any thread. After `close` it is dropped."""
+        with self._lock:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(callback)
+
+    def close(self) -> None:
+        """Cancel what still runs and end the thread. Again is no error."""
+        self.abandon()
+        if not self.is_current and not self.is_foreign:
+            self._thread.join(_JOIN_TIMEOUT_S)
+
+    def abandon(self) -> None:
+        """End the thread without waiting for it: for finalizers."""
+        if self.is_foreign:
+            # Another thread may have held the lock when the process forked.
+            self._closed = True
+            return
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _serve(self) -> None:
+        self._loop = loop = new_event_loop()
+        self._started.set()
+        try:
+            loop.run_forever()
+        finally:
+            try:
+                _finish_tasks(loop)
+                loop.run_until_complete(loop.shutdown_asyncgens())
+            finally:
+                asyncio.set_event_loop(None)
+                _close(loop)
+
+
+def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S))
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Close the loop; sockets that are just saying good-bye get a moment for it, without which uvloop refuses."""
+    for _ in range(_GOOD_BYES):
+        loop.run_until_complete(asyncio.sleep(0))
+    for _ in range(_CLOSE_TRIES):
+        try:
+            loop.close()
+        except OSError:
+            loop.run_until_complete(asyncio.sleep(_CLOSE_PAUSE_S))
+        else:
+            return
+
+
+class _Run:
+    """One coroutine on the loop, and one thread that waits for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> None:
+        self._loop = loop
+        self._work = work
+        self._mailbox = Mailbox()
+        self._task: asyncio.Task[Any] | None = None
+        self.is_over = False
+        """Whether the work has ended, or was told to."""
+        self._context = contextvars.copy_context()
+        self._context.run(MAILBOX.set, self._mailbox)
+        loop.call_soon_threadsafe(self._launch)
+
+    def _launch(self) -> None:
+        self._task = self._loop.create_task(self._work, context=self._context)
+        self._task.add_done_callback(self._done)
+
+    def _done(self, _task: asyncio.Task[Any]) -> None:
+        self._mailbox.items.put(None)
+
+    def wait(self, timeout_s: float | None) -> Any:
+        try:
+            finished = self._serve_letters(timeout_s)
+        finally:
+            self._mailbox.close()
+        if not finished:
+            self.cancel()
+            raise KafkaTimeout(f"the call took longer than {timeout_s} s")
+        assert self._task is not None
+        self.is_over = True
+        try:
+            return self._task.result()
+        except asyncio.CancelledError:
+            raise ClientClosed("the client was closed while the call waited") from None
+        finally:
+            self._task = None  # breaks the cycle exception -> frame -> run -> task -> exception
+
+    def _serve_letters(self, timeout_s: float | None) -> bool:
+        """Until the work is done (True) or the time is over."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            # In slices: a signal that came just before the wait would otherwise be seen only at its end.
+            slice_s = _SLICE_S if deadline is None else min(_SLICE_S, max(0.0, deadline - time.monotonic()))
+            try:
+                letter = self._mailbox.items.get(timeout=slice_s)
+            except queue.Empty:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+                continue
+            if letter is None:
+                return True
+            letter.call()
+
+    def cancel(self) -> None:
+        """End the work; wait a while for it to have ended."""
+        self.is_over = True
+        done = threading.Event()
+
+        def cancel() -> None:
+            if self._task is None or self._task.done():
+                done.set()
+                return
+            self._task.add_done_callback(lambda _: done.set())
+            self._task.cancel()
+
+        try:
+            self._loop.call_soon_threadsafe(cancel)
+        except RuntimeError:
+            return  # the loop is closed, and the work with it
+        done.wait(_CANCEL_TIMEOUT_S)

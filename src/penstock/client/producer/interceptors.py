@@ -1,0 +1,93 @@
+"""Interceptors: a user's hooks in front of and behind every record.
+
+`on_send(record) -> record` runs in the thread that called `send`, before anything is serialized or partitioned; what
+one returns is what the next one gets. `on_acknowledgement(metadata | None, error | None)` runs in the I/O thread before
+the user's callback, also when the record failed, even if it never got as far as a batch. One that raises is logged, and
+the record goes on as if that one were not there. `configure(config)` and `close()` are called if they are there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from penstock.base.errors import ErrorCode, KafkaError
+from penstock.client.core.types import RecordMetadata
+from penstock.client.producer.record import ProducerRecord
+
+log = logging.getLogger(__name__)
+
+
+class ProducerInterceptor:
+    """A base with methods that do nothing; any object with some of these methods will do."""
+
+    def configure(self, config: Mapping[str, object]) -> None:
+        """Once, before the first record, with the producer's configuration."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """In the caller's thread; the record to go on with."""
+        return record
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        """In the I/O thread; exactly one of the two is given."""
+
+    def close(self) -> None:
+        """Once, when the producer is closed."""
+
+
+class Interceptors:
+    def __init__(self, specs: Iterable[object], config: Mapping[str, object]) -> None:
+        self._all = [_made(spec) for spec in specs]
+        self._on_send = _methods(self._all, "on_send")
+        self._on_acknowledgement = _methods(self._all, "on_acknowledgement")
+        for configure in _methods(self._all, "configure"):
+            configure(config)
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        for method in self._on_send:
+            try:
+                changed = method(record)
+            except Exception:
+                log.exception("interceptor %r failed in on_send; the record goes on without it", method)
+                continue
+            if isinstance(changed, ProducerRecord):
+                record = changed
+            else:
+                log.error("interceptor %r returned no ProducerRecord from on_send, but %r", method, changed)
+        return record
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        for method in self._on_acknowledgement:
+            try:
+                method(metadata, error)
+            except Exception:
+                log.exception("interceptor %r failed in on_acknowledgement", method)
+
+    def close(self) -> None:
+        for method in _methods(self._all, "close"):
+            try:
+                method()
+            except Exception:
+                log.exception("interceptor %r failed in close", method)
+
+
+def _methods(objects: Iterable[object], name: str) -> list[Callable[..., Any]]:
+    return [method for each in objects if callable(method := getattr(each, name, None))]
+
+
+def _made(spec: object) -> object:
+    """An object, a class, or `package.module.Class` as text."""
+    if isinstance(spec, str):
+        module, _, name = spec.rpartition(".")
+        try:
+            spec = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"interceptor.classes: {spec!r} cannot be imported: {error}"
+            ) from error
+    return spec() if isinstance(spec, type) else spec

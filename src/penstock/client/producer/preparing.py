@@ -1,0 +1,277 @@
+"""The caller's side of `send`: from a user's record to a record in a batch, in the thread that called.
+
+Two ways lead there. `try_send` is the short one: no interceptor, no serializer, no own partitioner, no transaction, the
+topic known, memory free; it costs little more than the append itself, and gives None when anything is in the way,
+before it has changed anything. `sending` does everything: interceptors, serializers, partitioner, waiting (see
+`waits`).
+
+Order: records that one thread sends to one partition stay in the order of the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.base.types import TopicPartition
+from penstock.client.core.types import ClusterSnapshot
+from penstock.client.errors import ClientError, RecordTooLarge
+from penstock.client.producer.accumulator import Accumulator, TopicQueues, record_bytes
+from penstock.client.producer.batch import OnDelivery, ProducerBatch
+from penstock.client.producer.delivery import Delivery
+from penstock.client.producer.interceptors import Interceptors
+from penstock.client.producer.memory import Ticket
+from penstock.client.producer.partitioner import partition_for_key
+from penstock.client.producer.record import ProducerRecord, read_headers
+from penstock.client.producer.settings import ProducerSettings
+from penstock.client.producer.waits import MemoryWait, Steps, TopicWait
+from penstock.records.record import Header
+from penstock.serde.interface import Serialize
+from penstock.serde.resolving import default_serialize
+
+Partition = Callable[..., int]
+
+
+class Preparing:
+    def __init__(
+        self,
+        *,
+        accumulator: Accumulator,
+        settings: ProducerSettings,
+        time_ms: Callable[[], int],
+        snapshot: Callable[[], ClusterSnapshot],
+        interceptors: Interceptors,
+        key_serializer: Serialize,
+        value_serializer: Serialize,
+        partitioner: Partition | None,
+        transactions: Any = None,
+    ) -> None:
+        self.accumulator = accumulator
+        self.settings = settings
+        self.time_ms = time_ms
+        self.interceptors = interceptors
+        self.transactions = transactions
+        self.key_serializer = key_serializer
+        self.value_serializer = value_serializer
+        self.partitioner = partitioner
+        self.has_default_serializers = key_serializer is default_serialize and value_serializer is default_serialize
+        self.is_plain = (
+            not interceptors and self.has_default_serializers and partitioner is None and transactions is None
+        )
+        """Whether the short way is open. False from `close` on."""
+        self._snapshot = snapshot
+        self._topics = accumulator.topics
+        self._ignore_keys = settings.ignore_keys
+        self._batch_size = settings.batch_size
+
+    # The short way.
+
+    def try_send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Any,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery | None:
+        queues = self._topics.get(topic) if self.is_plain and type(topic) is str else None
+        if queues is None or (key is not None and type(key) is not bytes):
+            return None
+        value_size = -1
+        if value is not None:
+            if type(value) is not bytes:
+                return None
+            value_size = len(value)
+        key_size = -1 if key is None else len(key)
+        if partition is None:
+            if key is not None and not self._ignore_keys:
+                count = queues.count
+                if not count:
+                    return None
+                partition = partition_for_key(key, count)
+            else:
+                partition = queues.keyless.current
+                if partition < 0:
+                    return None
+        elif type(partition) is not int or not 0 <= partition < queues.count:
+            return None
+        if timestamp_ms is None:
+            timestamp_ms = self.time_ms()
+        # Before the lock: a user's headers may run a user's code.
+        record_headers: Sequence[Header] = () if headers is None else read_headers(headers)
+        queue = queues.queues[partition]
+        with queue.lock:
+            batch = queue.open
+            if batch is None:
+                return None
+            index = batch.writer.append(timestamp_ms, key, value, record_headers)  # type: ignore[union-attr]
+            if index < 0:
+                return None
+            delivery = Delivery(batch, index, timestamp_ms, key_size, value_size)
+            if on_delivery is not None:
+                batch.add_callback(delivery, on_delivery)
+        return delivery
+
+    # The whole way.
+
+    def sending(self, record: ProducerRecord, on_delivery: OnDelivery | None = None) -> Steps[Delivery]:
+        record = self.interceptors.on_send(record) if self.interceptors else record
+        try:
+            return (yield from self._sending(record, on_delivery))
+        except Exception as error:
+            if self.interceptors:
+                self.interceptors.on_acknowledgement(None, error)
+            raise
+
+    def _sending(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> Steps[Delivery]:
+        topic = record.topic
+        if not isinstance(topic, str):
+            raise TypeError(f"a topic's name must be text, not {topic!r}")
+        if self.transactions is not None:
+            self.transactions.check_can_append()
+        headers: Any = list(read_headers(record.headers))
+        queues = yield from self.knowing(topic, record.partition)
+        key = self.key_serializer(topic, record.key, headers)
+        value = self.value_serializer(topic, record.value, headers)
+        self.check_size(topic, record_bytes(key, value, headers))
+        partition = self._partition(record, key, value)
+        if partition is not None and partition >= queues.count:
+            queues = yield from self.knowing(topic, partition)
+        timestamp = self.time_ms() if record.timestamp_ms is None else record.timestamp_ms
+        callback = self._callback(on_delivery)
+        grant: Ticket | None = None
+        while True:
+            delivery = self._append(queues, partition, timestamp, key, value, tuple(headers), callback, grant)
+            if delivery is not None:
+                if grant is not None:
+                    self.accumulator.memory.give_up(grant)
+                return delivery
+            if grant is not None:
+                self.accumulator.memory.give_up(grant)
+            grant = yield MemoryWait(self._needed(key, value, headers))
+
+    def knowing(self, topic: str, partition: int | None) -> Steps[TopicQueues]:
+        """The queues of a topic, waited for until it is known with the partition."""
+        queues = self.accumulator.topic(topic)
+        if not queues.count or (partition is not None and partition >= queues.count):
+            yield TopicWait(topic, partition)
+        return queues
+
+    def check_size(self, topic: str, size: int) -> None:
+        limit = self.settings.max_request_size
+        if size > limit:
+            raise RecordTooLarge(
+                f"a record of {size} bytes for topic {topic!r} is larger than max.request.size={limit}:"
+                " raise it, or make the record smaller"
+            )
+        if size > self.settings.buffer_memory:
+            raise RecordTooLarge(
+                f"a record of {size} bytes for topic {topic!r} is larger than"
+                f" buffer.memory={self.settings.buffer_memory}: raise it, or make the record smaller"
+            )
+
+    def _needed(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
+        return max(self._batch_size, record_bytes(key, value, headers))
+
+    def _partition(self, record: ProducerRecord, key: bytes | None, value: bytes | None) -> int | None:
+        """None leaves the choice to the moment of the append."""
+        if record.partition is not None:
+            chosen = record.partition
+            source = "the partition"
+        elif self.partitioner is not None:
+            chosen = self.choose(record, key, value)
+            source = "what the partitioner returned"
+        elif key is not None and not self._ignore_keys:
+            return partition_for_key(key, self.accumulator.topic(record.topic).count)
+        else:
+            return None
+        if not isinstance(chosen, int) or chosen < 0:
+            raise ValueError(f"{source} for topic {record.topic!r} must be a number from 0 on, not {chosen!r}")
+        return chosen
+
+    def choose(self, record: ProducerRecord, key: bytes | None, value: bytes | None) -> int:
+        """What the user's partitioner says."""
+        assert self.partitioner is not None
+        try:
+            return self.partitioner(record.topic, record.key, key, record.value, value, self._snapshot())
+        except Exception as error:
+            raise ClientError(
+                f"the partitioner failed for a record of topic {record.topic!r}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _callback(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
+        if not self.interceptors:
+            return on_delivery
+        acknowledge = self.interceptors.on_acknowledgement
+        if on_delivery is None:
+            return acknowledge
+
+        def both(metadata: Any, error: Any) -> None:
+            acknowledge(metadata, error)
+            on_delivery(metadata, error)
+
+        return both
+
+    def _append(
+        self,
+        queues: TopicQueues,
+        partition: int | None,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        callback: OnDelivery | None,
+        grant: Ticket | None,
+    ) -> Delivery | None:
+        """The record in a batch, a new one if need be; None without memory for that."""
+        accumulator = self.accumulator
+        while True:
+            chosen = queues.choose() if partition is None else partition
+            queue = queues.queues[chosen]
+            with queue.lock:
+                batch = queue.open
+                index = -1
+                if batch is not None:
+                    assert batch.writer is not None
+                    index = batch.writer.append(timestamp, key, value, headers)
+                if index < 0:
+                    was_full = batch is not None
+                    queue.close_open()
+                    if was_full:
+                        accumulator.wake()
+                        if partition is None and queues.keyless.current != chosen:
+                            continue  # enough for this partition: the record begins a batch elsewhere
+                    batch = accumulator.begin(queue, self._batch_size, self._needed(key, value, headers), grant)
+                    if batch is None:
+                        return None
+                    assert batch.writer is not None
+                    index = batch.writer.append(timestamp, key, value, headers)
+                    if batch.writer.size >= self._batch_size:
+                        queue.close_open()
+                    accumulator.wake()
+                assert batch is not None
+                return self._appended(batch, index, timestamp, key, value, callback)
+
+    def _appended(
+        self,
+        batch: ProducerBatch,
+        index: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        callback: OnDelivery | None,
+    ) -> Delivery:
+        """Under the queue's lock: nothing of the batch can be sent before its partition has joined the transaction."""
+        delivery = Delivery(
+            batch, index, timestamp, -1 if key is None else len(key), -1 if value is None else len(value)
+        )
+        if callback is not None:
+            batch.add_callback(delivery, callback)
+        self.joined(batch.tp)
+        return delivery
+
+    def joined(self, tp: TopicPartition) -> None:
+        if self.transactions is not None:
+            self.transactions.partition_appended(tp)

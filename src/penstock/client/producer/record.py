@@ -1,0 +1,50 @@
+"""A record on its way to a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+HeaderValue: TypeAlias = bytes | str | None
+HeadersInput: TypeAlias = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]]
+"""What a user may give as headers; text becomes UTF-8."""
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerRecord:
+    """What `send` takes as one object, and what interceptors see before anything is serialized.
+
+    `dataclasses.replace(record, value=...)` makes a changed copy.
+    """
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    partition: int | None = None
+    """None leaves the choice to the partitioner."""
+    timestamp_ms: int | None = None
+    """Milliseconds since the epoch; None takes the present time."""
+    headers: HeadersInput | None = None
+
+
+def read_headers(headers: HeadersInput | None) -> Headers:
+    """Headers as the kernel takes them. TypeError for anything else."""
+    if not headers:
+        return ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple([_read_header(name, value) for name, value in pairs])
+
+
+def _read_header(name: object, value: object) -> tuple[str, bytes | None]:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a header must be text, not {name!r}")
+    if value is None or isinstance(value, bytes):
+        return name, value
+    if isinstance(value, str):
+        return name, value.encode()
+    if isinstance(value, (bytearray, memoryview)):
+        return name, bytes(value)
+    raise TypeError(f"the value of header {name!r} must be bytes, text or None, not {type(value).__name__}")
