@@ -55,8 +55,9 @@ problem is listed at once with the place where it was set. Values of secret keys
 `listener.name.<listener>.<key>` sets a key for one listener.
 
 "Changes" says when a broker key may change while the broker runs: *read-only* at the next start, *per-broker* and
-*cluster-wide* at once; the APIs that change settings are not served yet. A key that is marked "no effect" is known and
-checked, and says why it does nothing.
+*cluster-wide* at once, for one broker or for all of them (`kafka-configs --alter`). Dynamic settings are kept with the
+cluster's metadata and stand above the file. A key that is marked "no effect" is known and checked, and says why it does
+nothing.
 """
 
 METRICS_INTRODUCTION = """\

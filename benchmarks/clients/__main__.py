@@ -37,7 +37,9 @@ def run_all(
                 def step(what: str, where: str = f"run {run + 1}, {name}") -> None:
                     progress.update(task, description=f"{where}: {what}", advance=1)
 
-                _one_run(name, options.scale, clients, loads, results[name], step)
+                # Another one begins in every run, so that nobody is always the first.
+                turn = run % len(clients)
+                _one_run(name, options.scale, [*clients[turn:], *clients[:turn]], loads, results[name], step)
     return results
 
 
@@ -72,7 +74,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.clients", description=__doc__)
     parser.add_argument("--runs", type=int, default=3, help="runs on each broker; the best counts (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the loads (default 1)")
-    parser.add_argument("--quick", action="store_true", help=f"one run, loads of {QUICK_SCALE:.0%} of their size")
+    quick = f"one run, loads of {QUICK_SCALE * 100:.0f} %% of their size"
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--only", choices=sorted(STARTS), help="measure on one broker only")
     parser.add_argument("--clients", nargs="+", choices=list(DRIVERS), default=list(DRIVERS), help="only these")
     parser.add_argument("--loads", default="", metavar="TEXT", help="only loads with this text in their name")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 Numbers = dict[str, float]
 
@@ -63,6 +63,11 @@ class Tally:
         self._next_offset = 0
         self._deadline = time.monotonic() + IDLE_SECONDS_MAX
 
+    @property
+    def has_begun(self) -> bool:
+        """The first records make connections and warm caches: they are counted, not measured."""
+        return self._next_offset > 0
+
     def took(self, count: int, last_offset: int) -> None:
         """After every poll: `count` records, of which the last had `last_offset`."""
         self._next_offset += count
@@ -70,6 +75,20 @@ class Tally:
             raise RuntimeError(f"{self._next_offset} records were read when offset {last_offset} was")
         self.left -= count
         self._deadline = time.monotonic() + IDLE_SECONDS_MAX
+
+    def took_records(self, records: Sequence[Any]) -> None:
+        """A poll's records of one partition, or none."""
+        if records:
+            self.took(len(records), records[-1].offset)
+        else:
+            self.took_nothing()
+
+    def took_rows(self, batch: Any) -> None:
+        """An Arrow record batch."""
+        if batch.num_rows:
+            self.took(batch.num_rows, batch.column("offset")[-1].as_py())
+        else:
+            self.took_nothing()
 
     def took_nothing(self) -> None:
         if time.monotonic() > self._deadline:

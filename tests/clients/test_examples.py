@@ -65,6 +65,7 @@ def read(bootstrap: str, topic: str, *, isolation: str = "read_uncommitted") -> 
             "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
         }
     )
     try:

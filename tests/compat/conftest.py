@@ -21,6 +21,9 @@ with warnings.catch_warnings():
 
 HERE = Path(__file__).resolve().parent
 
+# Run by test_testing_sample_project.py in an environment of its own.
+collect_ignore = ["sample_project"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

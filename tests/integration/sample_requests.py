@@ -32,7 +32,7 @@ from penstock.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from penstock.protocol.messages.produce import ProduceRequest
-from tests.integration import coordinator_samples
+from tests.integration import admin_samples, coordinator_samples
 from tests.integration.driving import batch, fetch_request, fetch_topic, produce_request
 
 SERVED: dict[ApiKey, range] = {
@@ -49,6 +49,7 @@ SERVED: dict[ApiKey, range] = {
     ApiKey.DESCRIBE_CLUSTER: range(3),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: range(1),
     **coordinator_samples.SERVED,
+    **admin_samples.SERVED,
 }
 
 VERSIONS = [(api, version) for api, versions in SERVED.items() for version in versions]
@@ -149,6 +150,8 @@ _MAKERS: dict[ApiKey, Callable[[Sample, int], Any]] = {
 def sample_request(api: ApiKey, version: int, sample: Sample) -> Any:
     if api in coordinator_samples.MAKERS:
         return coordinator_samples.MAKERS[api](sample.topic, sample.topic_id, version)
+    if api in admin_samples.MAKERS:
+        return admin_samples.MAKERS[api](sample.topic, version)
     return _MAKERS[api](sample, version)
 
 

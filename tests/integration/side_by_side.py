@@ -44,6 +44,7 @@ class Peer:
     """One of the two brokers: a connection that is renewed when it was closed, and the ids of its topics."""
 
     def __init__(self, broker: Broker) -> None:
+        self.name = broker.name
         self._port = broker.port
         self._client = RawClient("127.0.0.1", broker.port, timeout=ANSWER_TIMEOUT_S)
         self._ids: dict[str, UUID] = {}

@@ -19,6 +19,7 @@ import pytest
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.integration.administering import BROKER, TOPIC, add_partitions, alter
 from tests.integration.conftest import Connect, StartBroker
 from tests.integration.driving import (
     EARLIEST,
@@ -420,7 +421,11 @@ def test_metadata_that_cannot_be_written_is_an_error_of_the_topics(
     (deleted,) = client.call(ApiKey.DELETE_TOPICS, 6, deletion).responses
     assert (deleted.name, deleted.error_code) == (topic, 56)
     assert [each.error_code for each in describe_topics(client, topic, names[0], create=True)] == [0, 3]
+    assert alter(client, TOPIC, topic, {"retention.ms": "1000000"}) == 56
+    assert alter(client, BROKER, "", {"message.max.bytes": "500"}) == 56
+    assert add_partitions(client, topic, 2) == 56
     limit(broker, resource.RLIMIT_FSIZE, -1)
+    assert produce(client, topic, batch(b"x" * 1000)).error_code == 0, "what was refused has an effect"
     create_topic(client, names[0])
     broker.kill()
     broker.start()

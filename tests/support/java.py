@@ -37,10 +37,15 @@ class ToolResult:
         return self.stdout.decode(errors="replace")
 
 
+def _main_class(tool: str) -> str:
+    """Most tools are below ``org.apache.kafka.tools``; those that are still in Scala say their whole name."""
+    return tool if tool.startswith("kafka.") else TOOLS + tool
+
+
 def tool_command(tool: str, *arguments: str) -> list[str]:
     """The command line of a Kafka tool as a process of its own; ``tool`` as in ``JavaPeer.tool``."""
     classpath = f"{peers.kafka_jars()}/*"
-    return [str(peers.java()), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath, TOOLS + tool, *arguments]
+    return [str(peers.java()), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath, _main_class(tool), *arguments]
 
 
 class JavaPeer:
@@ -92,8 +97,10 @@ class JavaPeer:
         return answer["result"]
 
     def tool(self, tool: str, *arguments: str, stdin: bytes = b"") -> ToolResult:
-        """Runs a tool's ``main``; ``tool`` is a class below ``org.apache.kafka.tools``."""
-        result = self.call(op="tool", main=TOOLS + tool, args=list(arguments), stdin=base64.b64encode(stdin).decode())
+        """Runs a tool's ``main``; ``tool`` is a class below ``org.apache.kafka.tools``, or below ``kafka``."""
+        result = self.call(
+            op="tool", main=_main_class(tool), args=list(arguments), stdin=base64.b64encode(stdin).decode()
+        )
         return ToolResult(
             code=result["code"],
             stdout=base64.b64decode(result["stdout"]),

@@ -40,7 +40,7 @@ async def _consumer(job: Job) -> Any:
 async def _produce(job: Job) -> Numbers:
     topic, value = job.topic, job.value
     async with _producer(job) as producer:
-        await producer.partitions_for(topic)
+        await producer.send_and_wait(topic, value)
         with measured(job.count) as numbers:
             for _ in range(job.count):
                 await producer.send(topic, value)
@@ -51,7 +51,7 @@ async def _produce(job: Job) -> Numbers:
 async def _produce_keyed(job: Job) -> Numbers:
     topic, value = job.topic, job.value
     async with _producer(job) as producer:
-        await producer.partitions_for(topic)
+        await producer.send_and_wait(topic, value)
         with measured(job.count) as numbers:
             for index in range(job.count):
                 await producer.send(topic, value, KEYS[index & 1023])
@@ -62,6 +62,7 @@ async def _produce_keyed(job: Job) -> Numbers:
 async def _latency(job: Job) -> Numbers:
     latencies: list[float] = []
     async with _producer(job, linger_ms=0) as producer:
+        await producer.send_and_wait(job.topic, job.value)
         for _ in range(job.count // 10 + job.count):
             started = time.perf_counter()
             await producer.send_and_wait(job.topic, job.value)
@@ -72,23 +73,25 @@ async def _latency(job: Job) -> Numbers:
 async def _consume(job: Job) -> Numbers:
     tally, size = Tally(job.count), 0
     consumer = await _consumer(job)
-    with measured(job.count) as numbers:
+    partition = aiokafka.TopicPartition(job.topic, 0)
+    while not tally.has_begun:
+        tally.took_records((await consumer.getmany(timeout_ms=1_000, max_records=1)).get(partition, ()))
+    with measured(tally.left) as numbers:
         while tally.left > 0:
             found = await consumer.getmany(timeout_ms=1_000, max_records=POLL_RECORDS)
-            for records in found.values():
-                for record in records:
-                    size += len(record.value)
-                tally.took(len(records), records[-1].offset)
-            if not found:
-                tally.took_nothing()
+            records = found.get(partition, ())
+            for record in records:
+                size += len(record.value)
+            tally.took_records(records)
     await consumer.stop()
     return numbers
 
 
 async def _iterate(job: Job) -> Numbers:
-    tally, size, count = Tally(job.count), 0, 0
+    tally, size, count = Tally(job.count), 0, 1
     consumer = await _consumer(job)
-    with measured(job.count) as numbers:
+    await consumer.getone()
+    with measured(job.count - 1) as numbers:
         async for record in consumer:
             size += len(record.value)
             count += 1

@@ -19,7 +19,8 @@ def _producer(job: Job, linger_ms: int = LINGER_MS) -> Any:
             "enable.idempotence": True,
         }
     )
-    producer.list_topics(job.topic, timeout=10)
+    producer.produce(job.topic, job.value)
+    _flush(producer)
     return producer
 
 
@@ -91,26 +92,34 @@ def latency(job: Job) -> Numbers:
     return timed(send_and_wait, job.count)
 
 
+def _took(tally: Tally, messages: list[Any]) -> None:
+    if messages:
+        tally.took(len(messages), messages[-1].offset())
+    else:
+        tally.took_nothing()
+
+
 def consume(job: Job) -> Numbers:
     tally, size = Tally(job.count), 0
     consumer = _consumer(job)
-    with measured(job.count) as numbers:
+    while not tally.has_begun:
+        _took(tally, consumer.consume(1, 1))
+    with measured(tally.left) as numbers:
         while tally.left > 0:
-            messages = consumer.consume(POLL_RECORDS, 1)
+            # It waits until it has as many as it was asked for: never for more than there are.
+            messages = consumer.consume(min(POLL_RECORDS, tally.left), 1)
             for message in messages:
                 size += len(message.value())
-            if messages:
-                tally.took(len(messages), messages[-1].offset())
-            else:
-                tally.took_nothing()
+            _took(tally, messages)
     consumer.close()
     return numbers
 
 
 def iterate(job: Job) -> Numbers:
-    tally, size, count = Tally(job.count), 0, 0
+    tally, size, count = Tally(job.count), 0, 1
     consumer = _consumer(job)
-    with measured(job.count) as numbers:
+    consumer.poll(20)
+    with measured(job.count - 1) as numbers:
         while count < job.count:
             message = consumer.poll(20)
             if message is None or message.error():

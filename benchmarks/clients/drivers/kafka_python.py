@@ -14,7 +14,7 @@ def _producer(job: Job, linger_ms: int = LINGER_MS) -> Any:
         bootstrap_servers=job.bootstrap, acks="all", enable_idempotence=True, linger_ms=linger_ms,
         batch_size=BATCH_BYTES,
     )  # fmt: skip
-    producer.partitions_for(job.topic)
+    producer.send(job.topic, job.value).get(30)
     return producer
 
 
@@ -59,23 +59,24 @@ def latency(job: Job) -> Numbers:
 def consume(job: Job) -> Numbers:
     tally, size = Tally(job.count), 0
     consumer = _consumer(job)
-    with measured(job.count) as numbers:
+    partition = kafka.TopicPartition(job.topic, 0)
+    while not tally.has_begun:
+        tally.took_records(consumer.poll(timeout_ms=1_000, max_records=1).get(partition, ()))
+    with measured(tally.left) as numbers:
         while tally.left > 0:
-            found = consumer.poll(timeout_ms=1_000, max_records=POLL_RECORDS)
-            for records in found.values():
-                for record in records:
-                    size += len(record.value)
-                tally.took(len(records), records[-1].offset)
-            if not found:
-                tally.took_nothing()
+            records = consumer.poll(timeout_ms=1_000, max_records=POLL_RECORDS).get(partition, ())
+            for record in records:
+                size += len(record.value)
+            tally.took_records(records)
     consumer.close()
     return numbers
 
 
 def iterate(job: Job) -> Numbers:
-    tally, size, count = Tally(job.count), 0, 0
+    tally, size, count = Tally(job.count), 0, 1
     consumer = _consumer(job)
-    with measured(job.count) as numbers:
+    next(consumer)
+    with measured(job.count - 1) as numbers:
         for record in consumer:
             size += len(record.value)
             count += 1

@@ -35,7 +35,7 @@ def _consumer(job: Job) -> Consumer:
 async def _produce(job: Job) -> Numbers:
     topic, value = job.topic, job.value
     async with _producer(job) as producer:
-        await producer.partitions_for(topic)
+        await (await producer.send(topic, value))
         with measured(job.count) as numbers:
             for _ in range(job.count):
                 await producer.send(topic, value)
@@ -46,7 +46,7 @@ async def _produce(job: Job) -> Numbers:
 async def _produce_keyed(job: Job) -> Numbers:
     topic, value = job.topic, job.value
     async with _producer(job) as producer:
-        await producer.partitions_for(topic)
+        await (await producer.send(topic, value))
         with measured(job.count) as numbers:
             for index in range(job.count):
                 await producer.send(topic, value, KEYS[index & 1023])
@@ -57,6 +57,7 @@ async def _produce_keyed(job: Job) -> Numbers:
 async def _latency(job: Job) -> Numbers:
     latencies: list[float] = []
     async with _producer(job, linger_ms=0) as producer:
+        await (await producer.send(job.topic, job.value))
         for _ in range(job.count // 10 + job.count):
             started = time.perf_counter()
             await (await producer.send(job.topic, job.value))
@@ -68,24 +69,25 @@ async def _consume(job: Job) -> Numbers:
     tally, size = Tally(job.count), 0
     async with _consumer(job) as consumer:
         consumer.assign([TopicPartition(job.topic, 0)])
-        with measured(job.count) as numbers:
+        while not tally.has_begun:
+            tally.took_records(await consumer.poll(1_000))
+        with measured(tally.left) as numbers:
             while tally.left > 0:
                 records = await consumer.poll(1_000)
                 for record in records:
                     size += len(record.value)
-                if records:
-                    tally.took(len(records), records[-1].offset)
-                else:
-                    tally.took_nothing()
+                tally.took_records(records)
     return numbers
 
 
 async def _iterate(job: Job) -> Numbers:
-    tally, size, count = Tally(job.count), 0, 0
+    tally, size, count = Tally(job.count), 0, 1
     async with _consumer(job) as consumer:
         consumer.assign([TopicPartition(job.topic, 0)])
-        with measured(job.count) as numbers:
-            async for record in consumer:
+        records = aiter(consumer)
+        await anext(records)
+        with measured(job.count - 1) as numbers:
+            async for record in records:
                 size += len(record.value)
                 count += 1
                 if count == job.count:

@@ -13,7 +13,7 @@ CALL_BYTES: Final = 10_000_000
 
 def _producer(job: Job, linger_ms: int = LINGER_MS) -> Producer:
     producer = Producer(bootstrap_servers=job.bootstrap, linger_ms=linger_ms, batch_size=BATCH_BYTES)
-    producer.partitions_for(job.topic)
+    producer.send(job.topic, job.value).result(30)
     return producer
 
 
@@ -54,27 +54,31 @@ def latency(job: Job) -> Numbers:
 
 def consume(job: Job) -> Numbers:
     tally, size = Tally(job.count), 0
-    with _consumer(job) as consumer, measured(job.count) as numbers:
-        while tally.left > 0:
+    with _consumer(job) as consumer:
+        while not tally.has_begun:
             records = consumer.poll(1_000)
-            for record in records:
-                size += len(record.value)
-            if records:
-                tally.took(len(records), records[-1].offset)
-            else:
-                tally.took_nothing()
+            tally.took_records(records)
+        with measured(tally.left) as numbers:
+            while tally.left > 0:
+                records = consumer.poll(1_000)
+                for record in records:
+                    size += len(record.value)
+                tally.took_records(records)
     return numbers
 
 
 def iterate(job: Job) -> Numbers:
-    tally, size, count = Tally(job.count), 0, 0
-    with _consumer(job) as consumer, measured(job.count) as numbers:
-        for record in consumer:
-            size += len(record.value)
-            count += 1
-            if count == job.count:
-                tally.took(count, record.offset)
-                break
+    tally, size, count = Tally(job.count), 0, 1
+    with _consumer(job) as consumer:
+        records = iter(consumer)
+        next(records)
+        with measured(job.count - 1) as numbers:
+            for record in records:
+                size += len(record.value)
+                count += 1
+                if count == job.count:
+                    tally.took(count, record.offset)
+                    break
     return numbers
 
 
@@ -104,11 +108,10 @@ def consume_arrow(job: Job) -> Numbers:
 
     del pyarrow
     tally = Tally(job.count)
-    with _consumer(job) as consumer, measured(job.count) as numbers:
-        while tally.left > 0:
-            batch = consumer.consume_arrow(1_000)
-            if batch.num_rows:
-                tally.took(batch.num_rows, batch.column("offset")[-1].as_py())
-            else:
-                tally.took_nothing()
+    with _consumer(job) as consumer:
+        while not tally.has_begun:
+            tally.took_rows(consumer.consume_arrow(1_000, 1_000))
+        with measured(tally.left) as numbers:
+            while tally.left > 0:
+                tally.took_rows(consumer.consume_arrow(1_000))
     return numbers

@@ -10,6 +10,8 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
+    """Kafka's error codes by name."""
+
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -148,6 +150,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
+        """Whether Kafka's clients try again by themselves after this code."""
         return self in _RETRIABLE
 
 
@@ -190,9 +193,21 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """A failure with a code a client understands, and a sentence that a person does."""
+    """A failure with a code a client understands, and a sentence that a person does.
+
+    `retriable`: the same may succeed later. `abortable`: the transaction must be aborted, then its producer can go on.
+    `fatal`: the client object that raised it is of no further use.
+    """
+
+    fatal: bool = False
+    abortable: bool = False
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)
         self.code = code
         self.message = message or code.name
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same may succeed later."""
+        return self.code.retriable

@@ -105,6 +105,9 @@ class Files(Protocol):
     def sync_file_system(self, path: str) -> bool:
         """Make everything durable that was written to the file system of `path`; False where that cannot be done."""
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of the file system that holds `path`: all of them, and those that can still be written."""
+
     def remove(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None: ...

@@ -211,6 +211,10 @@ class SystemFiles:
             os.close(fd)
         return True
 
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def remove(self, path: str) -> None:
         os.unlink(path)
 

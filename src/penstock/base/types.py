@@ -14,6 +14,8 @@ _RESERVED_UUIDS = (ZERO_UUID, UUID(int=1))
 
 
 class TopicPartition(NamedTuple):
+    """One partition of one topic; a plain tuple (topic, number) will do wherever one is wanted."""
+
     topic: str
     partition: int
 

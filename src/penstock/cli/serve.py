@@ -1,14 +1,23 @@
-"""`penstock serve`: one broker in the foreground, until SIGTERM or Ctrl-C."""
+"""`penstock serve`: one broker in the foreground, until SIGTERM or Ctrl-C.
+
+`--ephemeral` is the same broker for tests in any language: a free port, data that go with it, and one line of JSON on
+standard output that says where it listens. A test that dies must not leave it behind: with `--until-stdin-closes` the
+broker ends when whoever started it does.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +37,9 @@ from penstock.server.broker import Broker, BrokerError
 from penstock.server.file_limit import raise_file_limit
 
 log = logging.getLogger(__name__)
+
+Announce = Callable[[Broker, float], None]
+_ANY_FREE_PORT = "PLAINTEXT://127.0.0.1:0"
 
 _NEXT_STEPS = """
   Any Kafka client works; nothing needs to be created first. In another terminal, for example:
@@ -66,6 +78,13 @@ def _parse_override(_: click.Context, __: click.Parameter, values: tuple[str, ..
     type=click.Choice(["development"]),
     help="Defaults for a laptop: shorter waits. Everything set elsewhere wins over it.",
 )
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="For tests: a free port, data in a temporary folder that is removed at the end, the development profile, and "
+    'one line {"bootstrap_servers": ...} on standard output when the broker is ready.',
+)
+@click.option("--until-stdin-closes", is_flag=True, help="Stop when standard input ends, as it does with its writer.")
 def command(
     config_file: Path | None,
     data_dir: str | None,
@@ -73,6 +92,8 @@ def command(
     advertised_listeners: str | None,
     override: dict[str, str],
     profile: str | None,
+    ephemeral: bool,
+    until_stdin_closes: bool,
 ) -> None:
     """Run a broker in the foreground.
 
@@ -89,6 +110,29 @@ def command(
         broker_keys.ADVERTISED_LISTENERS.name: advertised_listeners,
     }
     flags.update({key: value for key, value in named.items() if value is not None})
+    if not ephemeral:
+        _run(config_file, flags, profile, until_stdin_closes=until_stdin_closes)
+        return
+    if broker_keys.LOG_DIRS.name in flags:
+        raise click.UsageError(
+            "--ephemeral keeps its data in a folder of its own; leave out --data-dir, or --ephemeral"
+        )
+    directory = tempfile.mkdtemp(prefix="penstock-ephemeral-")
+    try:
+        flags = {broker_keys.LISTENERS.name: _ANY_FREE_PORT, **flags, broker_keys.LOG_DIRS.name: directory}
+        _run(config_file, flags, "development", until_stdin_closes=until_stdin_closes, announce=_announce_as_json)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _run(
+    config_file: Path | None,
+    flags: dict[str, str],
+    profile: str | None,
+    *,
+    until_stdin_closes: bool,
+    announce: Announce | None = None,
+) -> None:
     try:
         config = load_broker_config(file=config_file, environ=os.environ, flags=flags, profile=profile)
     except ConfigErrors as errors:
@@ -98,25 +142,30 @@ def command(
     for warning in config.warnings:
         log.warning(warning)
     raise_file_limit()
+    announce = announce or (_announce_with_next_steps if profile == "development" else _announce)
     loop = new_event_loop()
     try:
-        loop.run_until_complete(_serve(loop, config, show_next_steps=profile == "development"))
+        loop.run_until_complete(_serve(loop, config, announce, until_stdin_closes=until_stdin_closes))
     except BrokerError as error:
         _fail(str(error))
     finally:
         loop.close()
 
 
-async def _serve(loop: asyncio.AbstractEventLoop, config: BrokerConfig, *, show_next_steps: bool) -> None:
+async def _serve(
+    loop: asyncio.AbstractEventLoop, config: BrokerConfig, announce: Announce, *, until_stdin_closes: bool
+) -> None:
     stop = asyncio.Event()
     world = SystemWorld(loop, threads=config[broker_keys.PENSTOCK_IO_THREADS])
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_handler(stop, number, world.clock))
+    if until_stdin_closes:
+        threading.Thread(target=_wait_for_end_of_input, args=(loop, stop), name="stdin", daemon=True).start()
     broker = Broker(config, world, random.SystemRandom())
     started = world.clock.monotonic()
     try:
         await broker.start()
-        _announce(broker, world.clock.monotonic() - started, show_next_steps=show_next_steps)
+        announce(broker, world.clock.monotonic() - started)
         # What the start has built lives as long as the broker: the collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -148,8 +197,43 @@ def _stop_handler(stop: asyncio.Event, number: signal.Signals, clock: Clock) -> 
     return stop_or_exit
 
 
-def _announce(broker: Broker, seconds: float, *, show_next_steps: bool) -> None:
-    addresses = [format_address(endpoint.host, endpoint.port) for endpoint in broker.endpoints]
+def _wait_for_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    # The descriptor and not sys.stdin, whose lock would keep the interpreter from ending.
+    try:
+        while os.read(0, 65536):
+            pass
+    except OSError:
+        # It was never open.
+        pass
+    try:
+        loop.call_soon_threadsafe(stop.set)
+    except RuntimeError:
+        # The broker has ended for another reason.
+        pass
+
+
+def _addresses(broker: Broker) -> list[str]:
+    return [format_address(endpoint.host, endpoint.port) for endpoint in broker.endpoints]
+
+
+def _announce_as_json(broker: Broker, seconds: float) -> None:
+    ready = {
+        "bootstrap_servers": ",".join(_addresses(broker)),
+        "port": broker.endpoints[0].port,
+        "pid": os.getpid(),
+        "data_directory": broker.log_directories[0],
+        "started_in_seconds": round(seconds, 3),
+    }
+    click.echo(json.dumps(ready))
+    sys.stdout.flush()
+
+
+def _announce_with_next_steps(broker: Broker, seconds: float) -> None:
+    _announce(broker, seconds, show_next_steps=True)
+
+
+def _announce(broker: Broker, seconds: float, *, show_next_steps: bool = False) -> None:
+    addresses = _addresses(broker)
     directory = ", ".join(broker.log_directories)
     ready = (
         f"Penstock {penstock.__version__} ready: broker {broker.node_id} on {', '.join(addresses)}, "

@@ -73,6 +73,7 @@ class ClientError(KafkaError):
 
     @property
     def retriable(self) -> bool:
+        """Whether the same call may succeed later."""
         return self.code.retriable
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,6 +147,7 @@ class NoBrokersReachable(ClientError):  # noqa: N818
 
     @property
     def retriable(self) -> bool:
+        """Always."""
         return True
 
 
@@ -156,23 +158,31 @@ class AuthorizationFailed(ClientError):  # noqa: N818
 
 
 class ClusterAuthorizationFailed(AuthorizationFailed):
-    pass
+    """This user may not do that to the cluster."""
 
 
 class TopicAuthorizationFailed(AuthorizationFailed):
+    """This user may not read, write or describe the topic."""
+
     default_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 class GroupAuthorizationFailed(AuthorizationFailed):
+    """This user may not use the group."""
+
     default_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 class TransactionalIdAuthorizationFailed(AuthorizationFailed):
+    """This user may not use the transactional id."""
+
     default_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     fatal = True
 
 
 class CoordinatorNotAvailable(ClientError):  # noqa: N818
+    """The group or transaction has no coordinator at present."""
+
     default_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
@@ -180,14 +190,20 @@ class CoordinatorNotAvailable(ClientError):  # noqa: N818
 
 
 class UnknownTopicOrPartition(ClientError):  # noqa: N818
+    """The topic or the partition does not exist, or this user may not see it."""
+
     default_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class InvalidTopic(ClientError):  # noqa: N818
+    """The name is none that a topic can have, or the topic is internal."""
+
     default_code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class TopicAlreadyExists(ClientError):  # noqa: N818
+    """A topic of this name is there already."""
+
     default_code = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
@@ -270,6 +286,7 @@ class RebalanceInProgress(ClientError):  # noqa: N818
 
     @property
     def retriable(self) -> bool:
+        """Always."""
         return True
 
 

@@ -15,8 +15,13 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.ports import Tasks
 from penstock.controller.adoption import Adoption, FoundPartition, plan_adopt_topics
 from penstock.controller.brokers import RegisterBroker, plan_register_broker, plan_unregister_broker
+from penstock.controller.configs import ConfigChange, ConfigChangeResult, ConfigRules, plan_alter_configs
+from penstock.controller.elections import ElectionResult, ElectionType, plan_elect_leaders
+from penstock.controller.features import FeatureUpdate, plan_update_features
+from penstock.controller.new_partitions import MorePartitions, MorePartitionsResult, plan_create_partitions
 from penstock.controller.partitions import AlterPartition, plan_alter_partition
 from penstock.controller.producer_ids import plan_allocate_producer_ids
+from penstock.controller.reassignment import Reassignment, ReassignmentResult, plan_reassign_partitions
 from penstock.controller.topics import (
     DeletedTopicResult,
     NewTopic,
@@ -114,6 +119,45 @@ class Controller:
         for result in done:
             log.info("deleted topic %s", result.name)
         return results
+
+    async def create_partitions(
+        self, request: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[MorePartitionsResult]:
+        random_below = self._rules().random_below
+        if validate_only:
+            return plan_create_partitions(self._store.image, request, random_below)[1]
+        results = await self._run(lambda image: plan_create_partitions(image, request, random_below))
+        for result in results:
+            if result.error is ErrorCode.NONE:
+                log.info("added partitions to topic %s", result.name)
+        return results
+
+    async def alter_configs(
+        self, request: Sequence[ConfigChange], rules: ConfigRules, *, validate_only: bool = False
+    ) -> list[ConfigChangeResult]:
+        if validate_only:
+            return plan_alter_configs(self._store.image, request, rules)[1]
+        return await self._run(lambda image: plan_alter_configs(image, request, rules))
+
+    async def update_features(
+        self, request: Sequence[FeatureUpdate], supported: Mapping[str, range], *, validate_only: bool = False
+    ) -> None:
+        if validate_only:
+            plan_update_features(self._store.image, request, supported)
+            return
+        await self._run(lambda image: (plan_update_features(image, request, supported), None))
+
+    async def elect_leaders(
+        self, kind: ElectionType, wanted: Mapping[str, Sequence[int]] | None
+    ) -> list[ElectionResult]:
+        return await self._run(lambda image: plan_elect_leaders(image, kind, wanted))
+
+    async def reassign_partitions(
+        self, request: Sequence[Reassignment], *, may_change_factor: bool
+    ) -> list[ReassignmentResult]:
+        return await self._run(
+            lambda image: plan_reassign_partitions(image, request, may_change_factor=may_change_factor)
+        )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
         return await self._run(lambda image: plan_allocate_producer_ids(image, broker_id, broker_epoch))

@@ -157,16 +157,14 @@ class ProducerIdsAllocated(_Delta, frozen=True, tag="producer-ids-allocated"):
 
 
 class FeatureChanged(_Delta, frozen=True, tag="feature-changed"):
-    """The finalized level of a feature; 0 removes it."""
+    """The finalized level of a feature. 0 switches it off, which is remembered: a feature without any level is one that
+    the cluster has not heard of, and gets its newest one."""
 
     name: str
     level: int
 
     def change(self, builder: ImageBuilder) -> None:
-        if self.level:
-            builder.table("features")[self.name] = self.level
-        else:
-            builder.table("features").pop(self.name, None)
+        builder.table("features")[self.name] = self.level
 
 
 Delta = (

@@ -133,6 +133,10 @@ class NodeChannel:
         self._attempt: asyncio.Task[None] | None = None
         self._failures = 0
         self._failure: NetworkError | None = None
+        self._opening: Address | None = None
+        """Where the attempt goes that is under way."""
+        self._has_socket = False
+        """Whether something accepted that attempt."""
         self._not_before = 0.0
 
     # Sending.
@@ -271,13 +275,26 @@ class NodeChannel:
             if request.deadline > now:
                 kept.append(request)
                 continue
-            request.fail(RequestTimedOut(None, f"a request to {self.name} was not sent in time: {self._why_waiting()}"))
+            request.fail(RequestTimedOut(self._address(), f"a request was not sent in time: {self._why_waiting()}"))
         self._waiting = kept
         return min((request.deadline for request in kept), default=None)
 
+    def _address(self) -> Address | None:
+        return self._connection.address if self._connection is not None else self._opening
+
+    def why_waiting(self) -> str:
+        """For a caller who gives up earlier than the request: where it is, and what it waits for."""
+        return f"{self._address() or self.name}: {self._why_waiting()}"
+
     def _why_waiting(self) -> str:
+        if self._connection is None and self._has_socket:
+            return (
+                "connected, but what listens there has not answered yet: is this a Kafka listener, and is "
+                "security.protocol its own?"
+            )
         if self._connection is None:
-            return "no connection came about"
+            before = f"; the last attempt: {self._failure.reason}" if self._failure is not None else ""
+            return f"no connection came about: is the host up, and is there a firewall on the way?{before}"
         if self._pause.until:
             return "the broker throttles this client: send less, or raise its quota"
         return "earlier requests were not answered"
@@ -351,6 +368,7 @@ class NodeChannel:
 
     def _connect(self) -> None:
         self._go(ChannelState.CONNECTING)
+        self._opening, self._has_socket = None, False
         self._attempt = self._ports.tasks.spawn(self._open(), name=f"connect to {self.name}")
 
     async def _open(self) -> None:
@@ -364,8 +382,15 @@ class NodeChannel:
             address = self._endpoint()
             if address is None:
                 raise UnknownNode(None, f"no address is known for {self.name}: it is not registered in the cluster")
+            self._opening = address
             opening = await open_connection(
-                address, self._ports, settings, timeout_ms=timeout_ms, steps=security.steps, tls=security.tls
+                address,
+                self._ports,
+                settings,
+                timeout_ms=timeout_ms,
+                steps=security.steps,
+                tls=security.tls,
+                on_connected=self._accepted,
             )
         except NetworkError as error:
             self._attempt = None
@@ -373,6 +398,9 @@ class NodeChannel:
         else:
             self._attempt = None
             self._opened(opening, self._clock.monotonic() - began)
+
+    def _accepted(self) -> None:
+        self._has_socket = True
 
     def _opened(self, opening: Opening, seconds: float) -> None:
         connection = opening.connection

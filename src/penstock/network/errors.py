@@ -17,7 +17,7 @@ from penstock.network.address import Address
 
 
 class NetworkError(KafkaError):
-    retriable: ClassVar[bool] = False
+    retriable: bool = False
     default_code: ClassVar[ErrorCode] = ErrorCode.NETWORK_EXCEPTION
 
     def __init__(self, address: Address | None, reason: str, *, was_sent: bool = False) -> None:

@@ -83,14 +83,33 @@ async def open_connection(
     timeout_ms: float,
     steps: Sequence[Step] = STEPS,
     tls: ssl.SSLContext | None = None,
+    on_connected: Callable[[], None] | None = None,
 ) -> Opening:
-    """A connection that is ready for requests. `NetworkError` when there is none within the time."""
+    """A connection that is ready for requests. `NetworkError` when there is none within the time.
+
+    `on_connected` is called when something has accepted the connection, before the first question.
+    """
+    has_socket = False
+
+    def connected() -> None:
+        nonlocal has_socket
+        has_socket = True
+        if on_connected is not None:
+            on_connected()
+
     try:
-        return await within(ports.tasks, timeout_ms, _open(address, ports, settings, steps, tls))
+        return await within(ports.tasks, timeout_ms, _open(address, ports, settings, steps, tls, connected))
     except TimeoutError:
-        raise ConnectFailed(
-            address, f"no connection within {timeout_ms:.0f} ms: the host is down, overloaded or behind a firewall"
-        ) from None
+        raise ConnectFailed(address, _late(timeout_ms, has_socket)) from None
+
+
+def _late(timeout_ms: float, has_socket: bool) -> str:
+    if has_socket:
+        return (
+            f"connected, but what listens there did not answer within {timeout_ms:.0f} ms: is this a Kafka listener, "
+            "and is security.protocol its own?"
+        )
+    return f"no connection within {timeout_ms:.0f} ms: the host is down, overloaded or behind a firewall"
 
 
 async def _open(
@@ -99,8 +118,10 @@ async def _open(
     settings: NetworkSettings,
     steps: Sequence[Step],
     tls: ssl.SSLContext | None,
+    connected: Callable[[], None],
 ) -> Opening:
     connection = await _connect(address, ports, settings, tls)
+    connected()
     opening = Opening(connection, settings)
     try:
         await _take_steps(opening, steps)

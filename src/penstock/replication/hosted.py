@@ -51,6 +51,9 @@ class Logs(Protocol):
     async def flush(self, log: Log, /) -> None:
         """Durable on return; requests for the same log share their syncs."""
 
+    async def trim(self, log: Log, /) -> None:
+        """The start of the log was moved up: durable on return, and the segments before it go."""
+
 
 class RoleListener(Protocol):
     """Told when a partition's part in the cluster has changed, after it has."""

@@ -226,6 +226,14 @@ class ReplicaManager:
             if not done.done():
                 done.set_result(None)
 
+    async def delete_records(self, topic: str, index: int, offset: int) -> int:
+        """Delete what lies before an offset, durably; the low watermark after that."""
+        partition = self.partition(topic, index)
+        partition.delete_records_before(offset)
+        await self._logs.trim(partition.log)
+        partition.check_leader()
+        return partition.low_watermark
+
     # -- What the metadata and followers bring about ---------------------------------------------------------------
 
     def role_changed(self, partition: Partition) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.replication.delayed import DelayedFetch, DelayedProduce
 
 ALL_ACKS = -1
+TO_HIGH_WATERMARK = -1
+"""Asks DeleteRecords to delete everything that is committed."""
 _FLUSH_NEVER = (1 << 63) - 1
 
 IsEligible = Callable[[int, int], bool]
@@ -262,6 +264,30 @@ class Partition:
             return True
         caught_up = replica.is_caught_up(leader_end=leader_end, now_ms=now_ms, lag_time_max_ms=self._lag_time_max_ms)
         return caught_up and self._eligible(replica.broker_id, replica.broker_epoch)
+
+    # -- Deleting records ------------------------------------------------------------------------------------------
+
+    def delete_records_before(self, offset: int) -> None:
+        """Move the start of the log up to `offset`; -1 stands for the high watermark."""
+        self.check_leader()
+        config = self.settings.log
+        if config.cleanup_compact and not config.cleanup_delete:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of {self.topic_partition} cannot be deleted: its cleanup.policy is compact.",
+            )
+        wanted = self.log.high_watermark if offset == TO_HIGH_WATERMARK else offset
+        if wanted < 0:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition} has no offset {wanted} to be deleted up to."
+            )
+        self.log.delete_records_before(wanted)
+
+    @property
+    def low_watermark(self) -> int:
+        """The offset below which no replica in sync has records any more."""
+        starts = [each.log_start_offset for each in self.remote.values() if each.broker_id in self.isr]
+        return min([self.log.log_start_offset, *starts])
 
     # -- Followers and the ISR ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.serde.errors import SerializationError
 from penstock.serde.interface import Deserialize, Headers, Serialize
-from penstock.serde.simple import SIMPLE, SimpleSerde, encode_bytes, encode_string
+from penstock.serde.simple import SIMPLE, SimpleSerde, encode_bytes, encode_string, named
 
 _BY_JAVA_NAME: Final = {java: serde for serde in SIMPLE.values() for java in serde.java}
 
@@ -20,6 +20,10 @@ def default_serialize(topic: str, value: Any, headers: Headers = (), /) -> bytes
         return value
     if isinstance(value, str):
         return encode_string(value)
+    if not isinstance(value, bytearray | memoryview):
+        raise SerializationError(
+            f"bytes or text is wanted, not {named(value)}: encode it first, or name a serializer for it, such as 'json'"
+        )
     return encode_bytes(value)
 
 

@@ -37,12 +37,12 @@ def encode_bytes(value: Any) -> bytes:
         return value
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
-    raise SerializationError(f"bytes are wanted, not {_named(value)}: encode it first, or name a serializer for it")
+    raise SerializationError(f"bytes are wanted, not {named(value)}: encode it first, or name a serializer for it")
 
 
 def encode_string(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise SerializationError(f"the string serializer takes str, not {_named(value)}")
+        raise SerializationError(f"the string serializer takes str, not {named(value)}")
     try:
         return value.encode()
     except UnicodeEncodeError as error:
@@ -58,7 +58,7 @@ def decode_string(data: bytes) -> str:
 
 def encode_uuid(value: Any) -> bytes:
     if not isinstance(value, UUID):
-        raise SerializationError(f"the uuid serializer takes uuid.UUID, not {_named(value)}")
+        raise SerializationError(f"the uuid serializer takes uuid.UUID, not {named(value)}")
     return str(value).encode()
 
 
@@ -71,7 +71,7 @@ def decode_uuid(data: bytes) -> UUID:
 
 def encode_bool(value: Any) -> bytes:
     if not isinstance(value, bool):
-        raise SerializationError(f"the bool serializer takes True or False, not {_named(value)}")
+        raise SerializationError(f"the bool serializer takes True or False, not {named(value)}")
     return b"\x01" if value else b"\x00"
 
 
@@ -96,7 +96,7 @@ def decode_json(data: bytes) -> Any:
 
 
 def encode_void(value: Any) -> bytes:
-    raise SerializationError(f"the void serializer takes None only, not {_named(value)}")
+    raise SerializationError(f"the void serializer takes None only, not {named(value)}")
 
 
 def decode_void(data: bytes) -> Any:
@@ -109,7 +109,7 @@ def _integer(name: str, layout: str, *java: str) -> SimpleSerde:
 
     def encode(value: Any) -> bytes:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise SerializationError(f"the {name} serializer takes int, not {_named(value)}")
+            raise SerializationError(f"the {name} serializer takes int, not {named(value)}")
         if not -limit <= value < limit:
             raise SerializationError(f"{value} does not fit into the {form.size} bytes of a {name}")
         return form.pack(value)
@@ -122,7 +122,7 @@ def _real(name: str, layout: str, *java: str) -> SimpleSerde:
 
     def encode(value: Any) -> bytes:
         if not isinstance(value, float | int) or isinstance(value, bool):
-            raise SerializationError(f"the {name} serializer takes float, not {_named(value)}")
+            raise SerializationError(f"the {name} serializer takes float, not {named(value)}")
         try:
             return form.pack(value)
         except (OverflowError, struct.error) as error:
@@ -140,7 +140,7 @@ def _fixed(name: str, form: struct.Struct) -> Callable[[bytes], Any]:
     return decode
 
 
-def _named(value: object) -> str:
+def named(value: object) -> str:
     return f"{type(value).__name__} {value!r:.60}"
 
 

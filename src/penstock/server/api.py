@@ -29,6 +29,7 @@ from penstock.server.output import Answer
 from penstock.server.producer_ids import ProducerIds
 from penstock.server.session import Session
 from penstock.server.transactions import TransactionParts
+from penstock.storage.manager.manager import LogManager
 
 
 class Request:
@@ -68,6 +69,7 @@ class Context:
     config: BrokerConfig
     store: MetadataStore
     replicas: ReplicaManager
+    logs: LogManager
     controller: Controller
     coordinators: Coordinators
     producer_ids: ProducerIds

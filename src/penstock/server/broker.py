@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 import os.path
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.base import metric_names
 from penstock.base.config import broker_keys as keys
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.config.declaration import Key
+from penstock.base.config.dynamic import with_usable_dynamic
 from penstock.base.config.effective import connections_per_ip_overrides
 from penstock.base.config.internal_topics import offsets_topic, transaction_state_topic
 from penstock.base.config.topic import TopicConfig, validate_topic_overrides
@@ -28,8 +29,9 @@ from penstock.controller.adoption import FoundPartition
 from penstock.controller.brokers import RegisterBroker
 from penstock.controller.controller import Controller
 from penstock.controller.topics import TopicRules
-from penstock.metadata.deltas import Delta
-from penstock.metadata.image import BrokerRegistration, ClusterImage, Endpoint, TopicState
+from penstock.coordinator.group.coordinator import GroupCoordinator
+from penstock.metadata.deltas import BrokerConfigChanged, Delta
+from penstock.metadata.image import CLUSTER_DEFAULT_CONFIG, BrokerRegistration, ClusterImage, Endpoint, TopicState
 from penstock.metadata.local.store import FILE_NAME, LocalMetadataStore
 from penstock.metadata.store import MetadataCorruptError
 from penstock.replication.manager import ReplicaManager
@@ -49,9 +51,10 @@ from penstock.server.gauges import (
 )
 from penstock.server.listener import Listener
 from penstock.server.memory import MemoryBudget
+from penstock.server.output import Answer
 from penstock.server.producer_ids import ProducerIds
 from penstock.server.registry import ALL_APIS
-from penstock.server.session import SessionLimits
+from penstock.server.session import Session, SessionLimits
 from penstock.server.topic_settings import log_config, topic_settings
 from penstock.server.transactions import TRANSACTION_VERSION_FEATURE, TRANSACTION_VERSION_MAX
 from penstock.storage.config import LogConfig
@@ -59,6 +62,8 @@ from penstock.storage.directories.log_directory import LogDirectoryError
 from penstock.storage.manager.manager import LogManager, LogManagerSettings
 
 log = logging.getLogger(__name__)
+
+Dispatch = Callable[[Session, memoryview], Answer]
 
 
 class BrokerError(Exception):
@@ -68,15 +73,30 @@ class BrokerError(Exception):
 class Broker:
     """One broker. `config` may be replaced by a dynamic change; everything reads it anew when it matters."""
 
-    def __init__(self, config: BrokerConfig, world: World, rng: random.Random) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        world: World,
+        rng: random.Random,
+        *,
+        wrap_dispatch: Callable[[Dispatch], Dispatch] | None = None,
+    ) -> None:
+        """`wrap_dispatch` puts something between the sessions and the dispatcher, such as `penstock.testing`'s faults.
+
+        It is asked once, when the listeners are bound, so a broker without one pays nothing per request.
+        """
         self.config = config
+        self._wrap_dispatch = wrap_dispatch
+        self._static_config = config
         self.node_id = config.node_id
         self.metrics = Metrics()
         self._world = world
         self._rng = rng
         self.state = BrokerState.NOT_RUNNING
         self._registration: BrokerRegistration | None = None
+        self._context: Context | None = None
         self._listeners: list[Listener] = []
+        self._connection_quotas = ConnectionQuotas()
         self._store = LocalMetadataStore(
             os.path.join(config.log_dirs[0], FILE_NAME), files=world.files, tasks=world.tasks
         )
@@ -144,6 +164,15 @@ class Broker:
         assert self._registration is not None
         return self._registration.endpoints
 
+    @property
+    def sessions(self) -> Sequence[Session]:
+        """The connections of the moment."""
+        return [session for listener in self._listeners for session in listener.sessions]
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self._coordinators.groups
+
     # -- Start and stop --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -167,7 +196,7 @@ class Broker:
 
     async def _start_storage(self) -> None:
         await self._logs.take_directories()
-        await self._store.load()
+        self._reconfigure(await self._store.load())
         found = await self._logs.start()
         await self._controller.start(self._logs.cluster_id, {TRANSACTION_VERSION_FEATURE: TRANSACTION_VERSION_MAX})
         adoption = await self._controller.adopt_topics(
@@ -189,26 +218,25 @@ class Broker:
             await self._logs.mark_stray(place)
 
     async def _bind_listeners(self) -> None:
-        dispatcher = Dispatcher(self._context(), ALL_APIS, authorizer=AllowAll(), quotas=Unlimited())
+        self._context = self._make_context()
+        dispatcher = Dispatcher(self._context, ALL_APIS, authorizer=AllowAll(), quotas=Unlimited())
+        dispatch: Dispatch = dispatcher.dispatch
+        if self._wrap_dispatch is not None:
+            dispatch = self._wrap_dispatch(dispatch)
         config = self.config
-        quotas = ConnectionQuotas(
-            connections_max=config[keys.MAX_CONNECTIONS],
-            per_ip_max=config[keys.MAX_CONNECTIONS_PER_IP],
-            per_ip_overrides=connections_per_ip_overrides(config),
-        )
         budget = MemoryBudget(config[keys.QUEUED_MAX_REQUEST_BYTES])
         for declared in config.listeners:
             listener = Listener(
                 declared.name,
                 declared.host,
                 declared.port,
-                dispatch=dispatcher.dispatch,
+                dispatch=dispatch,
                 network=self._world.network,
                 tasks=self._world.tasks,
                 clock=self._world.clock,
                 metrics=self.metrics,
                 limits=_session_limits(config),
-                quotas=quotas,
+                quotas=self._connection_quotas,
                 budget=budget,
             )
             try:
@@ -220,12 +248,13 @@ class Broker:
                 ) from error
             self._listeners.append(listener)
 
-    def _context(self) -> Context:
+    def _make_context(self) -> Context:
         return Context(
             node_id=self.node_id,
             config=self.config,
             store=self._store,
             replicas=self._replicas,
+            logs=self._logs,
             controller=self._controller,
             coordinators=self._coordinators,
             producer_ids=self._producer_ids,
@@ -276,8 +305,25 @@ class Broker:
             self.failed.set_result(f"every log directory has failed, {path} was the last")
 
     async def _on_metadata(self, old: ClusterImage, new: ClusterImage, deltas: Sequence[Delta]) -> None:
+        # Before the partitions follow: what their topics do not set comes from here.
+        if any(isinstance(delta, BrokerConfigChanged) for delta in deltas):
+            self._reconfigure(new)
         await self._replicas.on_metadata(old, new, deltas)
         self._coordinators.on_metadata(old, new, deltas)
+
+    def _reconfigure(self, image: ClusterImage) -> None:
+        """Take over the dynamic settings of `image`; those that do not go with the file are left out, and told."""
+        own, default = (image.broker_configs.get(name, {}) for name in (str(self.node_id), CLUSTER_DEFAULT_CONFIG))
+        self.config, problems = with_usable_dynamic(self._static_config, broker=own, default=default)
+        for problem in problems:
+            log.error("a dynamic setting is not used: %s", problem)
+        if self._context is not None:
+            self._context.config = self.config
+        quotas = self._connection_quotas
+        quotas.connections_max = self.config[keys.MAX_CONNECTIONS]
+        quotas.per_ip_max = self.config[keys.MAX_CONNECTIONS_PER_IP]
+        quotas.per_ip_overrides = connections_per_ip_overrides(self.config)
+        self._logs.update_settings(_log_manager_settings(self.config))
 
     async def _allocate_producer_ids(self) -> range:
         assert self._registration is not None

@@ -336,3 +336,47 @@ def test_a_stopped_partition_refuses_with_its_reason(tmp_path: Path, world: Virt
     with pytest.raises(KafkaError) as caught:
         partition.read(wanted(0), 100, FetchIsolation.HIGH_WATERMARK, True)
     assert code_of(caught) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# -- Deleting records ----------------------------------------------------------------------------------------------
+
+
+def test_records_are_deleted_up_to_the_high_watermark_at_most(tmp_path: Path, world: VirtualWorld) -> None:
+    partition = make_partition(tmp_path, world)
+    append(partition, b"a", b"b", b"c")
+    partition.delete_records_before(1)
+    assert partition.low_watermark == 1
+    for offset in (4, -2):
+        with pytest.raises(KafkaError) as caught:
+            partition.delete_records_before(offset)
+        assert code_of(caught) is ErrorCode.OFFSET_OUT_OF_RANGE
+    partition.delete_records_before(0)
+    assert partition.low_watermark == 1, "the start of a log never goes back"
+    partition.delete_records_before(-1)
+    assert partition.low_watermark == 3
+
+
+def test_a_log_that_is_only_compacted_keeps_its_records(tmp_path: Path, world: VirtualWorld) -> None:
+    partition = make_partition(tmp_path, world)
+    append(partition)
+    partition.update_settings(settings(cleanup_compact=True, cleanup_delete=False))
+    with pytest.raises(KafkaError) as caught:
+        partition.delete_records_before(1)
+    assert code_of(caught) is ErrorCode.POLICY_VIOLATION
+    partition.update_settings(settings(cleanup_compact=True, cleanup_delete=True))
+    partition.delete_records_before(1)
+
+
+def test_a_follower_deletes_nothing_by_itself(tmp_path: Path, world: VirtualWorld) -> None:
+    partition = make_partition(tmp_path, world, state=PartitionState(replicas=(0, 1), isr=(0, 1), leader=1))
+    with pytest.raises(KafkaError) as caught:
+        partition.delete_records_before(0)
+    assert code_of(caught) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_low_watermark_waits_for_those_in_sync(tmp_path: Path, world: VirtualWorld) -> None:
+    partition = make_partition(tmp_path, world, state=PartitionState(replicas=(0, 1), isr=(0, 1), leader=0))
+    append(partition, b"a", b"b")
+    fetched(partition, 1, 2, world)
+    partition.delete_records_before(2)
+    assert (partition.log.log_start_offset, partition.low_watermark) == (2, 0)

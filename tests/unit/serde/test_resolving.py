@@ -39,7 +39,7 @@ def test_without_a_serializer_bytes_and_text_pass() -> None:
     assert [default_serialize("t", value) for value in (b"x", "ż", None, bytearray(b"y"))] == [
         b"x", "ż".encode(), None, b"y",
     ]  # fmt: skip
-    with pytest.raises(SerializationError, match="bytes are wanted, not int 7"):
+    with pytest.raises(SerializationError, match="bytes or text is wanted, not int 7"):
         default_serialize("t", 7)
 
 

@@ -7,7 +7,7 @@ in any row.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from penstock.base.config import broker_keys, topic_keys
@@ -109,7 +109,8 @@ def describe_cluster_default(
         synonyms = [row for row in broker_synonyms(config, name) if row.source is Source.DYNAMIC_DEFAULT_BROKER]
         if any(row.name == name for row in synonyms) and (not names or name in names):
             row = _broker_row(config, name, synonyms, include_synonyms, include_docs)
-            rows.append(row)
+            # This broker may have a value of its own above it.
+            rows.append(replace(row, value=synonyms[0].value))
     return rows
 
 
@@ -155,6 +156,8 @@ def _all_synonyms(config: BrokerConfig, names: tuple[str, ...]) -> Iterator[Syno
         key = known_key(name)
         for source, setting in config.settings_of(name):
             by_source.setdefault(source, []).append(SynonymRow(name, _shown(key, setting), source))
+        if name in _RUN_TIME_ONLY:
+            continue
         if key is not None and key.name == name and (default := format_value(key.default)) is not None:
             row = SynonymRow(name, None if key.sensitive else default, Source.DEFAULT)
             by_source.setdefault(Source.DEFAULT, []).append(row)

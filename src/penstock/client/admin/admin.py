@@ -34,7 +34,7 @@ from penstock.client.admin import (
 from penstock.client.admin.asking import Asker
 from penstock.client.config import ClientConfig, ClientKind
 from penstock.client.config.options import AdminOptions
-from penstock.client.core.client import ClientCore
+from penstock.client.core.client import ClientCore, describe_client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,6 +62,7 @@ class AsyncAdmin:
 
     @property
     def client_id(self) -> str:
+        """The name under which brokers know this client."""
         return self._core.client_id
 
     async def start(self) -> None:
@@ -71,6 +72,9 @@ class AsyncAdmin:
     async def close(self) -> None:
         """Close the connections; calls that wait end with ClientClosed. Again is no error."""
         await self._core.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe_client(self._core)}, {'closed' if self._core.is_closed else 'open'}>"
 
     async def __aenter__(self) -> AsyncAdmin:
         await self.start()

@@ -31,6 +31,7 @@ from penstock.client.admin import (
 from penstock.client.admin.admin import AsyncAdmin, Operation
 from penstock.client.config import ClientConfig
 from penstock.client.config.options import AdminOptions
+from penstock.client.core.client import describe_client
 from penstock.client.core.face import BlockingFace
 
 P = ParamSpec("P")
@@ -66,8 +67,15 @@ class Admin(BlockingFace):
         core = AsyncAdmin(config, **options)
         super().__init__(core, name=core.client_id)
 
+    def _describe(self) -> str:
+        return describe_client(self._core._core)
+
+    def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
+        return self._core._core.close
+
     @property
     def config(self) -> ClientConfig:
+        """What the client was made with; `config.describe()` shows every key."""
         return self._core.config
 
     @property

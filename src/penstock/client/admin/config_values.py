@@ -16,6 +16,7 @@ class ConfigResource:
 
     @classmethod
     def topic(cls, name: str) -> ConfigResource:
+        """The configuration of a topic."""
         return cls(ConfigResourceType.TOPIC, name)
 
     @classmethod
@@ -25,10 +26,12 @@ class ConfigResource:
 
     @classmethod
     def broker_logger(cls, node_id: int) -> ConfigResource:
+        """The log levels of one broker."""
         return cls(ConfigResourceType.BROKER_LOGGER, str(node_id))
 
     @classmethod
     def group(cls, name: str) -> ConfigResource:
+        """The configuration of a consumer group."""
         return cls(ConfigResourceType.GROUP, name)
 
     def __str__(self) -> str:
@@ -59,6 +62,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
+        """Whether nobody set it."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 

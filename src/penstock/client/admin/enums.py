@@ -32,6 +32,8 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
+    """What an ACL allows or forbids, by Kafka's numbers."""
+
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -51,6 +53,8 @@ class AclOperation(IntEnum):
 
 
 class AclPermission(IntEnum):
+    """Whether an ACL allows or denies, by Kafka's numbers."""
+
     UNKNOWN = 0
     ANY = 1
     DENY = 2
@@ -58,6 +62,8 @@ class AclPermission(IntEnum):
 
 
 class ConfigResourceType(IntEnum):
+    """What a configuration belongs to: a topic, a broker, a broker's loggers, a group and so on."""
+
     UNKNOWN = 0
     TOPIC = 2
     BROKER = 4
@@ -103,6 +109,8 @@ class AlterConfigKind(IntEnum):
 
 
 class ElectionType(IntEnum):
+    """Which leader to elect: the preferred replica, or an unclean one when no replica in sync is left."""
+
     PREFERRED = 0
     """The first of the assigned replicas, if it is in sync."""
     UNCLEAN = 1
@@ -116,12 +124,16 @@ class FeatureUpgrade(IntEnum):
 
 
 class ScramMechanism(IntEnum):
+    """How a SCRAM password is hashed."""
+
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
 
 class IsolationLevel(IntEnum):
+    """Whether offsets count records of open transactions."""
+
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 

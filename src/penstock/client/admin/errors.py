@@ -26,6 +26,7 @@ class InvalidInput(ClientError, ValueError):  # noqa: N818 - named for what happ
 
     @property
     def retriable(self) -> bool:
+        """Never."""
         return False
 
 

@@ -31,10 +31,12 @@ class QuotaEntity:
 
     @classmethod
     def of(cls, **names: str | None) -> QuotaEntity:
+        """An entity of some of user, client id and address; an empty text means the default one."""
         return cls.of_mapping({key.replace("_", "-"): value for key, value in names.items()})
 
     @classmethod
     def of_mapping(cls, names: Mapping[str, str | None]) -> QuotaEntity:
+        """An entity of Kafka's names for its parts."""
         for each in names:
             if each not in _TYPES:
                 raise InvalidInput(f"quotas are of {', '.join(_TYPES)}, not of {each}")

@@ -75,6 +75,7 @@ class ClientConfig:
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.kind = kind
+        _check_mapping(kind, config)
         settings, unknown = _settings(kind, config or {}, options or {})
         problems: list[Problem] = []
         values = {key.name: key.default for key in KEYS[kind].values()}
@@ -87,9 +88,10 @@ class ClientConfig:
         adjust(values, self._given)
         problems += problems_together(values, self._given)
         if problems:
-            raise ConfigErrors(problems)
+            # The key that is missing may be there under a name that nobody knows.
+            raise ConfigErrors([*problems, *unknown])
         self._values: dict[str, Any] = values
-        self.warnings = (*unknown, *_without_effect(settings, values))
+        self.warnings = (*(f"{each.key} {each.reason}" for each in unknown), *_without_effect(settings, values))
         for warning in self.warnings:
             log.warning(warning)
 
@@ -182,13 +184,25 @@ def _shown(key: Key[Any], given: object) -> str:
     return "[hidden]" if key.sensitive else str(given)
 
 
+def _check_mapping(kind: ClientKind, config: object) -> None:
+    if config is None or isinstance(config, Mapping):
+        return
+    article = "an" if kind is ClientKind.ADMIN else "a"
+    given = config if isinstance(config, str) else "host:9092"
+    raise TypeError(
+        f"the first argument of {article} {kind.value} is a mapping of Kafka's keys, not {type(config).__name__}: "
+        f"write {kind.value.title()}(bootstrap_servers={given!r}) or "
+        f"{kind.value.title()}({{'bootstrap.servers': {given!r}}})"
+    )
+
+
 def _settings(
     kind: ClientKind, config: Mapping[str, object], options: Mapping[str, object]
-) -> tuple[dict[Key[Any], object], list[str]]:
-    """The known keys that are given, keywords over the mapping, and a sentence for each unknown one."""
+) -> tuple[dict[Key[Any], object], list[Problem]]:
+    """The known keys that are given, keywords over the mapping, and what there is to say of each unknown one."""
     keys = KEYS[kind]
     settings: dict[Key[Any], object] = {}
-    unknown: list[str] = []
+    unknown: list[Problem] = []
     for name, value in config.items():
         key = _known(keys, name)
         if key is not None:
@@ -207,10 +221,10 @@ def _known(keys: Mapping[str, Key[Any]], name: str) -> Key[Any] | None:
     return keys.get(name) or keys.get(_ALIASES.get(name, ""))
 
 
-def _unknown(kind: ClientKind, name: str, keys: Mapping[str, Key[Any]]) -> str:
+def _unknown(kind: ClientKind, name: str, keys: Mapping[str, Key[Any]]) -> Problem:
     meant = closest(name, keys)
     hint = f"; did you mean {meant}?" if meant else ""
-    return f"{name} is not a key of a {kind.value} and is ignored{hint}"
+    return Problem(key=name, reason=f"is not a key of a {kind.value} and is ignored{hint}")
 
 
 def _unexpected(kind: ClientKind, option: str, keys: Mapping[str, Key[Any]]) -> str:

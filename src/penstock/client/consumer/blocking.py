@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from penstock.base.types import TopicPartition
 from penstock.client.consumer.consumer import AsyncConsumer, CommitCallback, Offsets, Partitions
 from penstock.client.consumer.fetching.list_offsets import OffsetAndTimestamp
 from penstock.client.consumer.records import ConsumerRecords
+from penstock.client.core.client import describe_client
 from penstock.client.core.face import BlockingFace, documented_by
 from penstock.client.core.types import ConsumerGroupMetadata, OffsetAndMetadata, PartitionInfo, TopicInfo
 from penstock.client.errors import ConcurrentUse
@@ -42,11 +44,18 @@ class Consumer(BlockingFace):
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **options: Unpack[ConsumerOptions]) -> None:
         core = AsyncConsumer(config, **options)
-        core._face = self
+        # Weakly: the loop holds the core, and a consumer that its user has dropped must be noticed.
+        core._face = weakref.ref(self)
         self._owner: int | None = None
         self._owner_depth = 0
         self._owner_lock = threading.Lock()
         super().__init__(core, name="penstock consumer")
+
+    def _describe(self) -> str:
+        return describe_client(self._core._core)
+
+    def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
+        return self._core._core.close
 
     # What to read.
 

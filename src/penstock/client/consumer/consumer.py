@@ -12,6 +12,7 @@ resume, seek and wake it up meanwhile.
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.base.types import TopicPartition
 from penstock.client.config import ClientConfig, ClientKind, consumer_keys
+from penstock.client.config.resolving import Resolving
+from penstock.client.consumer.checking import check_objects
 from penstock.client.consumer.deserializing import Deserializing
 from penstock.client.consumer.fetching.list_offsets import OffsetAndTimestamp, list_offsets
 from penstock.client.consumer.interceptors import Interceptors
-from penstock.client.consumer.parts import ConsumerParts
+from penstock.client.consumer.parts import ConsumerParts, keeps_offsets
 from penstock.client.consumer.polling import Poller
 from penstock.client.consumer.positions import (
     EARLIEST,
@@ -35,7 +38,7 @@ from penstock.client.consumer.positions import (
 from penstock.client.consumer.records import ConsumerRecords
 from penstock.client.consumer.subscription import Mode, SubscriptionState
 from penstock.client.consumer.window import IterationWindow
-from penstock.client.core.client import ClientCore
+from penstock.client.core.client import ClientCore, describe_client
 from penstock.client.core.snapshot import NO_CLUSTER, merge
 from penstock.client.core.types import ConsumerGroupMetadata, OffsetAndMetadata, PartitionInfo, TopicInfo
 from penstock.client.errors import ClientClosed, ConcurrentUse, InvalidState
@@ -62,18 +65,20 @@ class AsyncConsumer:
     """Reads records of topics, alone or as a member of a group."""
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **options: Unpack[ConsumerOptions]) -> None:
-        self.config = ClientConfig(ClientKind.CONSUMER, config, options)
+        resolving = Resolving()
+        self.config = check_objects(ClientConfig(ClientKind.CONSUMER, config, options), resolving)
+        self._deserializing = Deserializing(
+            self.config[consumer_keys.KEY_DESERIALIZER], self.config[consumer_keys.VALUE_DESERIALIZER], resolving
+        )
+        resolving.check()
         self._core = ClientCore(self.config)
         self._subscription = SubscriptionState(parse_reset_policy(self.config[consumer_keys.AUTO_OFFSET_RESET]))
         interceptors: tuple[object, ...] = self.config[consumer_keys.INTERCEPTOR_CLASSES]
         self._interceptors = Interceptors(interceptors, {"client.id": self._core.client_id, **(config or {})})
-        self._deserializing = Deserializing(
-            self.config[consumer_keys.KEY_DESERIALIZER], self.config[consumer_keys.VALUE_DESERIALIZER]
-        )
         self._window = IterationWindow()
         self._subscription.unread = self._window.unread
-        self._face: object = self
-        """What listeners get as the consumer: the blocking face puts itself here."""
+        self._face: Callable[[], object] = weakref.ref(self)
+        """What listeners get as the consumer: the blocking face puts a reference to itself here."""
         self._parts: ConsumerParts | None = None
         self._poller: Poller | None = None
         self._arrow: ArrowTaker | None = None
@@ -127,6 +132,9 @@ class AsyncConsumer:
                 await parts.membership.close(deadline, leave_group=leave_group)
         finally:
             await parts.fetcher.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe_client(self._core)}, {'closed' if self._core.is_closed else 'open'}>"
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -271,7 +279,7 @@ class AsyncConsumer:
     async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """The offset of the next record that will be given."""
         poller = await self._ready()
-        partition = TopicPartition(*partition)
+        partition = _partition(partition)
         await poller.positions_known(partition, self._timeout(timeout_ms))
         position = self._subscription.state(partition).position
         assert position is not None
@@ -280,9 +288,11 @@ class AsyncConsumer:
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on at this offset. With an `OffsetAndMetadata` that has a leader epoch, a truncated log is noticed."""
         wanted = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        if not isinstance(wanted.offset, int):
+            raise TypeError(f"an offset is a number or an OffsetAndMetadata, not {offset!r}")
         if wanted.offset < 0:
             raise InvalidState(f"Offset {wanted.offset} cannot be sought: offsets count from 0.")
-        partition = TopicPartition(*partition)
+        partition = _partition(partition)
         self._subscription.seek(partition, wanted.offset, wanted.leader_epoch)
         self._moved([partition])
 
@@ -309,6 +319,7 @@ class AsyncConsumer:
         self._changed()
 
     def paused(self) -> frozenset[TopicPartition]:
+        """Partitions that poll() leaves out at present."""
         return self._subscription.paused()
 
     # Offsets.
@@ -322,7 +333,11 @@ class AsyncConsumer:
         """The same without waiting. Callbacks `(offsets, error | None)` run in later polls, in order."""
         self._check_open()
         if self._parts is None:
-            raise InvalidState("There is nothing to commit before the consumer was started.")
+            if not keeps_offsets(self.config):
+                raise InvalidState("Offsets are committed for a group: set group.id.")
+            if offsets is None and callback is None:
+                return  # nothing was read yet
+            raise InvalidState("commit_async() works from the first poll on: poll before, or use commit().")
         self._parts.need_commits().commit_async(_offsets(offsets), callback)
 
     async def committed(
@@ -357,7 +372,7 @@ class AsyncConsumer:
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records between the position and the end as the last fetch told it; None when nothing is known yet."""
-        partition = TopicPartition(*partition)
+        partition = _partition(partition)
         state = self._subscription.state(partition)
         lag = state.lag(self._reads_committed)
         unread = self._window.unread().get(partition)
@@ -365,7 +380,7 @@ class AsyncConsumer:
 
     async def current_lag(self, partition: TopicPartition, timeout_ms: float | None = None) -> int | None:
         """`lag`, and where nothing is known yet the end is asked for. None without a position."""
-        partition = TopicPartition(*partition)
+        partition = _partition(partition)
         state = self._subscription.state(partition)
         if state.position is not None and self.lag(partition) is None:
             state.end_offset = (await self.end_offsets(partition, timeout_ms))[partition]
@@ -486,7 +501,7 @@ class AsyncConsumer:
         try:
             return await list_offsets(
                 parts.core,
-                {TopicPartition(*partition): timestamp for partition, timestamp in wanted.items()},
+                {_partition(partition): timestamp for partition, timestamp in wanted.items()},
                 isolation_level=parts.settings.isolation_level if read_committed else 0,
                 timeout_ms=self._timeout(timeout_ms),
                 what=what,
@@ -545,10 +560,16 @@ class AsyncConsumer:
 
 
 def _seconds(timeout_ms: float | None) -> float:
-    return _FOR_EVER_S if timeout_ms is None else max(timeout_ms, 0.0) / 1000
+    if timeout_ms is None:
+        return _FOR_EVER_S
+    if not isinstance(timeout_ms, int | float):
+        raise TypeError(f"a time-out is a number of milliseconds, or None, not {timeout_ms!r}")
+    return max(timeout_ms, 0.0) / 1000
 
 
 def _checked_names(topics: Iterable[str]) -> list[str]:
+    if not isinstance(topics, Iterable):
+        raise TypeError(f"topics are given as a list of names, as one name or as a compiled pattern, not as {topics!r}")
     names = list(topics)
     for name in names:
         if not isinstance(name, str) or not name.strip():
@@ -556,11 +577,21 @@ def _checked_names(topics: Iterable[str]) -> list[str]:
     return names
 
 
-def _partitions(partitions: Partitions) -> list[TopicPartition]:
+def _partitions(partitions: Partitions | Any) -> list[TopicPartition]:
     """One partition, or several; plain tuples will do."""
     if isinstance(partitions, TopicPartition):
         return [partitions]
-    return [TopicPartition(*each) for each in partitions]
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        return [_partition(partitions)]  # which refuses it
+    return [_partition(each) for each in partitions]
+
+
+def _partition(given: Any) -> TopicPartition:
+    if isinstance(given, TopicPartition):
+        return given
+    if isinstance(given, tuple | list) and [type(each) for each in given] == [str, int]:
+        return TopicPartition(*given)
+    raise TypeError(f"{given!r} is not a partition: give TopicPartition(topic, number), or a tuple of the two")
 
 
 def _offsets(offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata] | None:
@@ -571,5 +602,5 @@ def _offsets(offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata]
         known = OffsetAndMetadata(offset) if isinstance(offset, int) else OffsetAndMetadata(*offset)
         if known.offset < 0:
             raise InvalidState(f"Offset {known.offset} of {partition} cannot be committed: offsets count from 0.")
-        chosen[TopicPartition(*partition)] = known
+        chosen[_partition(partition)] = known
     return chosen

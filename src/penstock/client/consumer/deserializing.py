@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.client.config.consumer_keys import KEY_DESERIALIZER, VALUE_DESERIALIZER
+from penstock.client.config.resolving import Resolving
 from penstock.client.consumer.fetching.partition_fetch import Convert
 from penstock.client.errors import SerializationError
 from penstock.records.record import ConsumerRecord
@@ -18,9 +20,13 @@ Deserialize = Callable[[str, bytes | None, Any], Any]
 
 
 class Deserializing:
-    def __init__(self, key: object, value: object) -> None:
-        self._key: Deserialize | None = resolve_deserializer(key)
-        self._value: Deserialize | None = resolve_deserializer(value)
+    def __init__(self, key: object, value: object, resolving: Resolving | None = None) -> None:
+        """What cannot deserialize is told to `resolving`, or raised."""
+        told = resolving or Resolving()
+        self._key: Deserialize | None = told.value(KEY_DESERIALIZER, lambda: resolve_deserializer(key), None)
+        self._value: Deserialize | None = told.value(VALUE_DESERIALIZER, lambda: resolve_deserializer(value), None)
+        if resolving is None:
+            told.check()
 
     @property
     def convert(self) -> Convert | None:

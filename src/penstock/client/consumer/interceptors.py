@@ -30,7 +30,8 @@ class ConsumerInterceptor:
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Called after a commit has succeeded."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """The consumer was closed."""
 
 
 class Interceptors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.base.errors import KafkaError
@@ -27,7 +28,11 @@ class ConsumerParts:
     """Made by `start`, on the loop."""
 
     def __init__(
-        self, core: ClientCore, subscription: SubscriptionState, interceptors: Interceptors, consumer: object
+        self,
+        core: ClientCore,
+        subscription: SubscriptionState,
+        interceptors: Interceptors,
+        consumer: Callable[[], object],
     ) -> None:
         settings = FetchSettings.of(core.config)
         self.core = core
@@ -40,11 +45,11 @@ class ConsumerParts:
         self.resolver = PositionResolver(core, subscription, settings, self.errors, self.positions_changed)
         self.commits: Commits | None = None
         self.membership: GroupMembership | None = None
-        if _keeps_offsets(core.config):
+        if keeps_offsets(core.config):
             self._make_commits(interceptors, consumer)
         core.metadata.on_change(self._metadata_changed)
 
-    def _make_commits(self, interceptors: Interceptors, consumer: object) -> None:
+    def _make_commits(self, interceptors: Interceptors, consumer: Callable[[], object]) -> None:
         # Imported here: whoever reads alone need not load what groups need.
         from penstock.client.consumer.commits import Commits
         from penstock.client.consumer.group.membership import GroupMembership
@@ -86,5 +91,5 @@ class ConsumerParts:
             self.errors.append(error)
 
 
-def _keeps_offsets(config: ClientConfig) -> bool:
+def keeps_offsets(config: ClientConfig) -> bool:
     return config[consumer_keys.GROUP_ID] is not None or config[consumer_keys.OFFSET_STORE] is not None

@@ -15,9 +15,11 @@ class ConsumerRecords(list[ConsumerRecord]):
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that records came from."""
         return tuple(self.by_partition())
 
     def by_partition(self) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """The records of each partition, in order."""
         return by_partition(self)
 
     def of(self, partition: TopicPartition) -> list[ConsumerRecord]:

@@ -92,6 +92,7 @@ class ClientCore:
         self._rounds = Rounds(
             self.config, nodes, self._pool, lambda: self.metadata.request_update("no known broker can be reached")
         )
+        self.metadata.why_waiting = self._rounds.why_waiting
         own_connection = self.config.kind is ClientKind.CONSUMER
         self._coordinators = Coordinators(self.ask_any, nodes, own_connection=own_connection)
         self.metadata.start()
@@ -345,8 +346,14 @@ class ClientCore:
         return await call_user(function, *args)
 
 
+def describe_client(core: ClientCore) -> str:
+    """For the representation of a client: its id and where it began."""
+    servers: tuple[str, ...] = core.config[common_keys.BOOTSTRAP_SERVERS]
+    return f"{core.client_id} of {','.join(servers)}"
+
+
 def _name(api_key: int) -> str:
     return APIS[api_key].name if api_key in APIS else f"API {api_key}"
 
 
-__all__ = ["Check", "ClientCore", "Codes", "broker_id"]
+__all__ = ["Check", "ClientCore", "Codes", "broker_id", "describe_client"]

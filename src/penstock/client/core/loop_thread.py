@@ -25,6 +25,7 @@ T = TypeVar("T")
 _START_TIMEOUT_S: Final = 30.0
 _CANCEL_TIMEOUT_S: Final = 5.0
 _JOIN_TIMEOUT_S: Final = 10.0
+_LAST_TIMEOUT_S: Final = 5.0
 _SLICE_S: Final = 0.5
 _GOOD_BYES: Final = 3
 _CLOSE_TRIES: Final = 50
@@ -105,8 +106,8 @@ class LoopThread:
         if not self.is_current and not self.is_foreign:
             self._thread.join(_JOIN_TIMEOUT_S)
 
-    def abandon(self) -> None:
-        """End the thread without waiting for it: for finalizers."""
+    def abandon(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
+        """End the thread without waiting for it: for finalizers. `last` is done on the loop before, if it is quick."""
         if self.is_foreign:
             # Another thread may have held the lock when the process forked.
             self._closed = True
@@ -114,7 +115,14 @@ class LoopThread:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop.call_soon_threadsafe(self._end, last)
+
+    def _end(self, last: Callable[[], Coroutine[Any, Any, object]] | None) -> None:
+        if last is None:
+            self._loop.stop()
+            return
+        work = self._loop.create_task(asyncio.wait_for(last(), _LAST_TIMEOUT_S))
+        work.add_done_callback(lambda done: (done.cancelled() or done.exception(), self._loop.stop()))
 
     def _serve(self) -> None:
         self._loop = loop = new_event_loop()

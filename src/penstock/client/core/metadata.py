@@ -41,6 +41,8 @@ _IDLE_S: Final = 3600.0
 class Metadata:
     def __init__(self, config: ClientConfig, ports: NetworkPorts, ask: Ask) -> None:
         self.snapshot: ClusterSnapshot = NO_CLUSTER
+        self.why_waiting: Callable[[], str] = str
+        """What holds up a question that is under way, for the errors of those who give up before it ends."""
         self._config = config
         self._ports = ports
         self._ask = ask
@@ -266,7 +268,10 @@ class Metadata:
             self._fail_waiters(error)
 
     def _last_failure(self) -> str:
-        return f": {self._failure}" if self._failures and self._failure is not None else ""
+        if self._failures and self._failure is not None:
+            return f": {self._failure}"
+        waits = self.why_waiting()
+        return f": {waits}" if waits else ""
 
     def _succeeded(
         self, answer: MetadataResponse, question: Question, waiters: list[asyncio.Future[ClusterSnapshot]]

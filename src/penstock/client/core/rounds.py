@@ -38,6 +38,8 @@ class Rounds:
             config[common_keys.METADATA_MAX_AGE_MS] + config[common_keys.METADATA_RECOVERY_REBOOTSTRAP_TRIGGER_MS]
         )
         self._last_cause: KafkaError | None = None
+        self._asking: int | None = None
+        """The node that a question waits for."""
 
     async def ask(self, api_key: int, message: object, attempt: Retry | None = None, **options: Any) -> Any:
         """The first answer. NoBrokersReachable names the last failure; what no other node can cure is raised."""
@@ -49,12 +51,15 @@ class Rounds:
                 self._rebootstrap_or_raise(cause)
                 continue
             asked.add(nodes[0])
+            self._asking = nodes[0]
             try:
                 return await self._pool.send(nodes[0], api_key, message, timeout_ms=self._limit_ms(attempt), **options)
             except NetworkError as error:
                 if not error.retriable:
                     raise
                 cause = error
+            finally:
+                self._asking = None
             if attempt is not None and attempt.remaining_ms <= 0:
                 raise cause
 
@@ -69,6 +74,10 @@ class Rounds:
         if not answer.error_code and answer.brokers:
             self._nodes.learned()
         return answer
+
+    def why_waiting(self) -> str:
+        """What holds up the question that is under way; no text when there is none."""
+        return "" if self._asking is None else self._pool.channel(self._asking).why_waiting()
 
     def _rebootstrap_or_raise(self, cause: KafkaError | None) -> None:
         if self._nodes.is_bootstrapping or not self._may_rebootstrap:

@@ -34,6 +34,8 @@ class CoordinatorKind(IntEnum):
 
 
 class Node(NamedTuple):
+    """A broker and its address."""
+
     id: int
     host: str
     port: int
@@ -45,6 +47,8 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
+    """A partition with its leader and replicas, by broker ids."""
+
     topic: str
     partition: int
     leader: int | None
@@ -56,6 +60,8 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
+    """A topic with its partitions."""
+
     name: str
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
@@ -77,6 +83,7 @@ class ClusterSnapshot:
     """Grows with every change; 0 before the first answer."""
 
     def partition(self, tp: TopicPartition) -> PartitionInfo | None:
+        """What is known of a partition; None if nothing is."""
         info = self.topics.get(tp[0])
         if info is None or not 0 <= tp[1] < len(info.partitions):
             return None
@@ -101,12 +108,16 @@ class ClusterSnapshot:
 
 
 class OffsetAndMetadata(NamedTuple):
+    """An offset to commit or committed: the next record to read, with a note of the user's."""
+
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
 
 
 class ConsumerGroupMetadata(NamedTuple):
+    """A member of a group, as a transactional producer names it with offsets."""
+
     group_id: str
     generation_id: int = -1
     member_id: str = ""
@@ -114,6 +125,8 @@ class ConsumerGroupMetadata(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
+    """Where a record was written."""
+
     topic: str
     partition: int
     offset: int
@@ -127,4 +140,5 @@ class RecordMetadata(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """Both in one."""
         return TopicPartition(self.topic, self.partition)

@@ -2,23 +2,27 @@
 
 `send` and `send_many` append by themselves and wait for memory on an event of their own; only the metadata of a new
 topic are asked for on the loop. Any number of threads may send at once; see `accumulator` for what guards what.
+
+A producer that is still open when Python ends is closed then: what waits is sent for up to `EXIT_TIMEOUT_S`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, Final, TypeVar, Unpack
 
 from penstock.base.errors import KafkaError
 from penstock.client.config import ProducerOptions
+from penstock.client.core.client import describe_client
 from penstock.client.core.face import BlockingFace, documented_by
 from penstock.client.core.types import ConsumerGroupMetadata, PartitionInfo
-from penstock.client.producer.batch import OnDelivery
+from penstock.client.producer.batch import OnDelivery, ProducerBatch
 from penstock.client.producer.bulk import sending_rows
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
@@ -27,7 +31,11 @@ from penstock.client.producer.producer import AsyncProducer, Offsets, all_rows, 
 from penstock.client.producer.record import HeadersInput, ProducerRecord
 from penstock.client.producer.waits import MemoryWait, Steps, Wait
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+EXIT_TIMEOUT_S: Final = 10.0
+"""How long the end of the interpreter is held up for records of a producer that nobody closed."""
 
 _open: weakref.WeakSet[Producer] = weakref.WeakSet()
 
@@ -176,9 +184,53 @@ class Producer(BlockingFace):
         memory.give_up(ticket)
         raise self._core.buffer_full()
 
+    # Left open.
+
+    def _unsent(self) -> int:
+        """Records that are neither written nor failed."""
+        batches = self._preparing.accumulator.incomplete if hasattr(self, "_preparing") else []
+        return sum(map(_count, batches))
+
+    def _at_exit(self) -> None:
+        waiting = self._unsent()
+        if waiting:
+            log.warning(
+                "%s was not closed when Python ended, and sends its last %d records now, for up to %.0f s: "
+                "use `with`, or call close()",
+                self._name,
+                waiting,
+                EXIT_TIMEOUT_S,
+            )
+        batches = self._preparing.accumulator.incomplete
+        self.close(EXIT_TIMEOUT_S)
+        lost = sum(_count(batch) for batch in batches if batch.outcome is None or batch.outcome.error is not None)
+        if lost:
+            log.error("%s: %d records were not written before Python ended", self._name, lost)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True) and not self._thread.is_foreign and (waiting := self._unsent()):
+            log.error(
+                "%s was dropped without close(), and %d records with it that were not written: "
+                "use `with`, or call close()",
+                self._name,
+                waiting,
+            )
+        super().__del__()
+
+    def _describe(self) -> str:
+        return describe_client(self._core._client)
+
+    def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
+        return self._core._client.close
+
     def _forked(self) -> None:
         """In a forked child: close the short way, so that the next call finds out where it is."""
         self._preparing.is_plain = False
+
+
+def _count(batch: ProducerBatch) -> int:
+    writer = batch.writer
+    return batch.count if writer is None else writer.count
 
 
 def _after_fork() -> None:

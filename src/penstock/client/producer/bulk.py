@@ -19,7 +19,7 @@ from penstock.client.producer.accumulator import PartitionQueue, TopicQueues
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
-from penstock.client.producer.preparing import Preparing
+from penstock.client.producer.preparing import Preparing, serialized
 from penstock.client.producer.record import ProducerRecord, read_headers
 from penstock.client.producer.waits import MemoryWait, Steps
 from penstock.records.kernel import BatchWriter, group_rows, partition_keys
@@ -123,8 +123,8 @@ def _record(preparing: Preparing, topic: str, item: Any, now: int) -> tuple[Reco
     if given.topic != topic:
         raise ValueError(f"send_many() to topic {topic!r} was given a record for {given.topic!r}: send it by itself")
     headers: Any = list(read_headers(given.headers))
-    key = preparing.key_serializer(topic, given.key, headers)
-    value = preparing.value_serializer(topic, given.value, headers)
+    key = serialized(preparing.key_serializer, "key", topic, given.key, headers)
+    value = serialized(preparing.value_serializer, "value", topic, given.value, headers)
     timestamp = now if given.timestamp_ms is None else given.timestamp_ms
     chosen = given.partition
     if chosen is None and preparing.partitioner is not None:

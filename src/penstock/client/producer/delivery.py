@@ -148,10 +148,12 @@ class Delivery(_Waiting):
 
     @property
     def topic(self) -> str:
+        """The topic's name."""
         return self._batch.tp.topic
 
     @property
     def partition(self) -> int:
+        """The partition's number."""
         return self._batch.tp.partition
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
@@ -206,10 +208,12 @@ class BatchDelivery(_Waiting):
 
     @property
     def topic(self) -> str:
+        """The topic's name."""
         return self._batch.tp.topic
 
     @property
     def partition(self) -> int:
+        """The partition's number."""
         return self._batch.tp.partition
 
     @property

@@ -24,8 +24,7 @@ class ProducerMetrics:
         self.batch_bytes_max = 0
         self.compressed_bytes = 0
         self.plain_bytes = 0
-        self.queue_time = registry.histogram("record-queue-time-ms")
-        self.request_latency = registry.histogram("request-latency-ms")
+        self.queue_time = registry.histogram("record-queue-time", scale=1000.0)
         self._gauges: dict[str, Callable[[], float]] = {
             "batch-size-avg": lambda: _ratio(self.bytes_sent.value, self.batches_sent.value),
             "batch-size-max": lambda: self.batch_bytes_max,
@@ -59,12 +58,8 @@ class ProducerMetrics:
             "batch-split-total": self.batches_split.value,
             "produce-request-total": self.requests_sent.value,
         }
-        for name, histogram in (
-            ("record-queue-time", self.queue_time),
-            ("request-latency", self.request_latency),
-        ):
-            values[f"{name}-avg"] = _ratio(histogram.sum, histogram.count) * 1000
-            values[f"{name}-p99"] = histogram.percentile(0.99) * 1000
+        values["record-queue-time-avg"] = _ratio(self.queue_time.sum, self.queue_time.count) * 1000
+        values["record-queue-time-p99"] = self.queue_time.percentile(0.99) * 1000
         return values | {name: read() for name, read in self._gauges.items()}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.base.types import TopicPartition
 from penstock.client.core.types import ClusterSnapshot
-from penstock.client.errors import ClientError, RecordTooLarge
+from penstock.client.errors import ClientError, RecordTooLarge, SerializationError
 from penstock.client.producer.accumulator import Accumulator, TopicQueues, record_bytes
 from penstock.client.producer.batch import OnDelivery, ProducerBatch
 from penstock.client.producer.delivery import Delivery
@@ -133,8 +133,8 @@ class Preparing:
             self.transactions.check_can_append()
         headers: Any = list(read_headers(record.headers))
         queues = yield from self.knowing(topic, record.partition)
-        key = self.key_serializer(topic, record.key, headers)
-        value = self.value_serializer(topic, record.value, headers)
+        key = serialized(self.key_serializer, "key", topic, record.key, headers)
+        value = serialized(self.value_serializer, "value", topic, record.value, headers)
         self.check_size(topic, record_bytes(key, value, headers))
         partition = self._partition(record, key, value)
         if partition is not None and partition >= queues.count:
@@ -275,3 +275,15 @@ class Preparing:
     def joined(self, tp: TopicPartition) -> None:
         if self.transactions is not None:
             self.transactions.partition_appended(tp)
+
+
+def serialized(serialize: Serialize, part: str, topic: str, value: Any, headers: Any) -> bytes | None:
+    """Bytes; an error tells which part of which topic's record has none."""
+    try:
+        return serialize(topic, value, headers)
+    except SerializationError as error:
+        if type(error) is not SerializationError:
+            raise  # a user's own
+        told = SerializationError(f"the {part} of a record for topic {topic}: {error.message}", code=error.code)
+        told.topic = topic
+        raise told from error.__cause__

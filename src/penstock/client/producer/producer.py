@@ -14,10 +14,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar, Unpack
 
+from penstock.base.config.declaration import Key
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.config import ClientConfig, ClientKind, ProducerOptions, producer_keys
-from penstock.client.core.client import ClientCore
+from penstock.client.config.resolving import Resolving
+from penstock.client.core.client import ClientCore, describe_client
 from penstock.client.core.types import ClusterSnapshot, ConsumerGroupMetadata, OffsetAndMetadata, PartitionInfo
 from penstock.client.errors import BufferFull, ClientClosed, InvalidState, KafkaTimeout
 from penstock.client.producer.accumulator import Accumulator
@@ -35,10 +37,14 @@ from penstock.client.producer.sender import Sender
 from penstock.client.producer.settings import ProducerSettings, read_settings
 from penstock.client.producer.transactions import TransactionManager
 from penstock.client.producer.waits import MemoryWait, Steps, TopicWait, Wait
-from penstock.serde.resolving import close_serde, resolve_serializer
+from penstock.serde.interface import Serialize
+from penstock.serde.resolving import close_serde, default_serialize, resolve_serializer
 
 T = TypeVar("T")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
+
+
+_BUILT_IN_PARTITIONERS = ("DefaultPartitioner", "UniformStickyPartitioner", "")
 
 
 class AsyncProducer:
@@ -55,10 +61,16 @@ class AsyncProducer:
         self._config = ClientConfig(ClientKind.PRODUCER, config, options)
         self._settings: ProducerSettings = read_settings(self._config)
         self._client = ClientCore(self._config)
-        self._key_serializer = resolve_serializer(self._config[producer_keys.KEY_SERIALIZER])
-        self._value_serializer = resolve_serializer(self._config[producer_keys.VALUE_SERIALIZER])
         self._partitioner_object = self._config[producer_keys.PARTITIONER_CLASS]
-        self._partitioner = resolve_partitioner(self._partitioner_object)
+        resolving = Resolving()
+        self._key_serializer, self._value_serializer = (
+            _serializer(self._config, key, resolving)
+            for key in (producer_keys.KEY_SERIALIZER, producer_keys.VALUE_SERIALIZER)
+        )
+        self._partitioner = resolving.value(
+            producer_keys.PARTITIONER_CLASS, lambda: resolve_partitioner(self._partitioner_object), None
+        )
+        resolving.check()
         interceptors: tuple[object, ...] = self._config[producer_keys.INTERCEPTOR_CLASSES]
         self._interceptors = Interceptors(
             interceptors,
@@ -150,6 +162,10 @@ class AsyncProducer:
             ClientClosed("the producer was closed before the record was sent: close it later, or with more time")
         )
 
+    def __repr__(self) -> str:
+        state = "closed" if self._client.is_closed else "open"
+        return f"<{type(self).__name__} {describe_client(self._client)}, {state}>"
+
     async def __aenter__(self) -> AsyncProducer:
         await self.start()
         return self
@@ -174,6 +190,10 @@ class AsyncProducer:
 
         Waits only for metadata of a topic that is new, and for memory (`buffer.memory`), up to `max.block.ms`; then
         KafkaTimeout or BufferFull. `topic` may be a `ProducerRecord`, which has all the rest in it.
+
+        What cannot be sent at all is raised here, at once, and `on_delivery` is not called for it: RecordTooLarge above
+        `max.request.size` or `buffer.memory`, SerializationError, what a partitioner raises, a topic that does not
+        exist or is not allowed. Everything later goes to the `Delivery`.
         `on_delivery(metadata | None, error | None)` is called in the I/O thread when the record is written or failed.
         """
         preparing = self._preparing
@@ -344,6 +364,7 @@ class AsyncProducer:
         return ticket
 
     def buffer_full(self) -> BufferFull:
+        """The error of one who waited too long for memory."""
         return BufferFull(
             f"buffer.memory={self._settings.buffer_memory} stayed full for max.block.ms="
             f"{self._settings.max_block_ms}: records come faster than they are written; send fewer, or raise one"
@@ -405,18 +426,32 @@ def all_rows(preparing: Preparing, topic: str, records: Any) -> Iterable[Any]:
 
 def resolve_partitioner(spec: Any) -> Partition | None:
     """A user's partitioner as a function; None for the built-in one."""
-    if spec is None or (isinstance(spec, str) and spec.rpartition(".")[2] in ("DefaultPartitioner", "")):
+    if spec is None or (isinstance(spec, str) and spec.rpartition(".")[2] in _BUILT_IN_PARTITIONERS):
         return None
-    instance = spec() if isinstance(spec, type) else spec
-    method = getattr(instance, "partition", instance)
-    if not callable(method) or isinstance(method, str):
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"partitioner {spec!r} cannot choose partitions: give a function of (topic, key, key_bytes, value,"
-            " value_bytes, snapshot), or an object with such a method `partition`",
-        )
+    try:
+        instance = spec() if isinstance(spec, type) else spec
+    except TypeError as error:
+        raise _no_partitioner(f"an object of {spec.__qualname__} cannot be made without arguments: {error}") from error
+    # Text has a method of that name too.
+    method = None if isinstance(spec, str) else getattr(instance, "partition", instance)
+    if not callable(method):
+        raise _no_partitioner(f"{spec!r} cannot choose partitions")
     chosen: Callable[..., int] = method
     return chosen
+
+
+def _serializer(config: ClientConfig, key: Key[Any], resolving: Resolving) -> Serialize:
+    default: Serialize = default_serialize
+    return resolving.value(key, lambda: resolve_serializer(config[key]), default)
+
+
+def _no_partitioner(why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_CONFIG,
+        f"{why}: give a function of (topic, key, key_bytes, value, value_bytes, snapshot), or an object with such a "
+        "method `partition`; for keyless records only, set penstock.partitioner.keyless to sticky, round_robin or "
+        "random",
+    )
 
 
 def _ms(timeout: float | None) -> float | None:

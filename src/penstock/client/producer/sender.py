@@ -256,7 +256,7 @@ class Sender:
             at_most=newest,
             expects_answer=settings.acks != 0,
         )
-        future.add_done_callback(lambda done: self._answered(node_id, batches, topics, now, done))
+        future.add_done_callback(lambda done: self._answered(node_id, batches, topics, done))
 
     def _by_topic(self, batches: Sequence[ProducerBatch]) -> list[TopicBatches]:
         known = self._core.metadata.snapshot.topics
@@ -272,7 +272,6 @@ class Sender:
         node_id: int,
         batches: list[ProducerBatch],
         topics: list[TopicBatches],
-        sent_at: float,
         future: asyncio.Future[Any],
     ) -> None:
         self._in_flight[node_id] -= 1
@@ -284,7 +283,6 @@ class Sender:
         error = ClientClosed("the producer was closed") if future.cancelled() else future.exception()
         now = self._ports.clock.monotonic()
         if error is None:
-            self._metrics.request_latency.record(now - sent_at)
             self._settle_all(batches, topics, future.result(), now)
         else:
             self._request_failed(batches, error, now)

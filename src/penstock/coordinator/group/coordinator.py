@@ -174,6 +174,11 @@ class GroupCoordinator:
             future, _as_it_is if is_batch else _of_one_member, lambda code: LeaveGroupResponse(error_code=code)
         )
 
+    async def force_rebalance(self, group_id: str, reason: str) -> None:
+        """Let the members of a group join again. KafkaError: GROUP_ID_NOT_FOUND when it has none."""
+        partition = self.partition_for(group_id)
+        await self.write(partition, "force-rebalance", lambda shard: shard.force_rebalance(group_id, reason))
+
     # -- Groups ------------------------------------------------------------------------------------------------------
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:

@@ -105,6 +105,13 @@ class GroupShard:
     def leave_group(self, group_id: str, identities: list[MemberIdentity]) -> Result[LeaveGroupResponse]:
         return membership.leave(self._rebalance, self.groups.get(group_id), identities)
 
+    def force_rebalance(self, group_id: str, reason: str) -> Result[None]:
+        """Start a rebalance that no member asked for, unless one has begun. KafkaError: the group has no members."""
+        group = self.groups.get(group_id)
+        if group is None or not group.members:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"the group {group_id} has no members")
+        return Result(self._rebalance.prepare(group, reason) if group.can_rebalance else [], None)
+
     # -- Offsets -----------------------------------------------------------------------------------------------------
 
     def commit_offsets(

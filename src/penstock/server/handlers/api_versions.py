@@ -19,11 +19,12 @@ from penstock.protocol.messages.api_versions import (
 )
 from penstock.protocol.requests import encode_response
 from penstock.server.api import Api, Context, Request
-from penstock.server.transactions import TRANSACTION_VERSION_FEATURE, TRANSACTION_VERSION_MAX
+from penstock.server.features import SUPPORTED_FEATURES
 
 _ZERO_LEVELS_FROM = 4
 _SUPPORTED_FEATURES = [
-    SupportedFeatureKey(name=TRANSACTION_VERSION_FEATURE, min_version=0, max_version=TRANSACTION_VERSION_MAX)
+    SupportedFeatureKey(name=name, min_version=levels.start, max_version=levels.stop - 1)
+    for name, levels in SUPPORTED_FEATURES.items()
 ]
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -44,6 +45,7 @@ def handle(context: Context, request: Request, message: ApiVersionsRequest) -> A
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(features.items())
+            if level
         ],
     )
 

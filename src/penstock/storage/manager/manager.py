@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import posixpath
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -30,8 +31,9 @@ from penstock.storage.directories.log_directory import LogDirectory, LogDirector
 from penstock.storage.directories.names import DirectoryKind, directory_name, suffixed_name
 from penstock.storage.directories.partition_metadata import read_partition_metadata, write_partition_metadata
 from penstock.storage.log import Log
-from penstock.storage.manager.checkpointing import ALL_KINDS, Checkpointer
+from penstock.storage.manager.checkpointing import ALL_KINDS, START_OFFSETS, Checkpointer
 from penstock.storage.manager.deferred_removal import DeferredRemoval
+from penstock.storage.manager.describing import DirectoryDescription
 from penstock.storage.manager.duties import LogDuties
 from penstock.storage.manager.flusher import LogFlusher
 from penstock.storage.manager.loading import DirectoryContents, FoundLog, LogOpener, OpenedLogs, scan_directory
@@ -132,6 +134,24 @@ class LogManager:
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory:
         """The log directory that a log lives in; KeyError when it is not here."""
         return self._registry.home(topic_partition)
+
+    async def describe_directories(self) -> list[DirectoryDescription]:
+        """Every directory, the offline ones too."""
+        everything = [*self._directories, *self._directories.offline]
+        return list(await asyncio.gather(*map(self._describe, everything)))
+
+    async def _describe(self, directory: LogDirectory) -> DirectoryDescription:
+        path = posixpath.abspath(directory.path)
+        try:
+            total, usable = await self._tasks.run_blocking(lambda: self._files.space(directory.path))
+        except OSError as error:
+            # Whoever writes to it finds out by himself whether it still works; a question takes nothing offline.
+            log.warning("%s cannot be described: %s", directory, error)
+            return DirectoryDescription(path=path, offline=True)
+        if directory.is_offline:
+            return DirectoryDescription(path=path, offline=True)
+        logs = self._registry.in_directory(directory)
+        return DirectoryDescription(path=path, logs=logs, total_bytes=total, usable_bytes=usable)
 
     def add_offline_listener(self, listener: OfflineListener) -> None:
         self._registry.add_listener(listener)
@@ -359,6 +379,12 @@ class LogManager:
             if directory.path == path:
                 self._registry.fail_directory(directory, reason)
 
+    def update_settings(self, settings: LogManagerSettings) -> None:
+        """The broker's configuration has changed. Intervals of duties that run already stay as they are."""
+        self._settings = settings
+        for found in self.logs:
+            found.producers.set_expiration_ms(settings.producer_id_expiration_ms)
+
     def reconfigure(self, topic: str) -> None:
         """The topic's configuration has changed."""
         config = self._log_config_for(topic)
@@ -383,6 +409,14 @@ class LogManager:
     async def flush(self, found: Log, up_to_offset: int | None = None) -> None:
         """Return when the log is durable up to an offset, by default its present end. Requests share a sync."""
         await self._flusher.flush(found, up_to_offset)
+
+    async def trim(self, found: Log) -> None:
+        """Make a start that `Log.delete_records_before` has moved durable, and take out the segments before it."""
+        topic_partition = found.topic_partition
+        await self._checkpointer.write_directory(self.directory_of(topic_partition), START_OFFSETS)
+        # The disk may have failed while the file was written, or the log may have been deleted.
+        if self.get(topic_partition) is found:
+            self.remove_segments(found, found.delete_old_segments(self._clock.time_ms()))
 
     def remove_segments(self, found: Log, removed: Iterable[Segment]) -> None:
         """Unlink segments that have left a log (by DeleteRecords or truncation) after `file.delete.delay.ms`."""

@@ -92,6 +92,17 @@ def test_an_unknown_key_and_one_without_effect_are_warnings(caplog: pytest.LogCa
     assert [record.getMessage() for record in caplog.records] == list(config.warnings)
 
 
+def test_a_key_that_is_missing_because_it_was_misspelt_keeps_its_hint() -> None:
+    with pytest.raises(ConfigErrors, match=r"bootstrap\.server: is not a key .*; did you mean bootstrap\.servers\?"):
+        ClientConfig(ClientKind.PRODUCER, {"bootstrap.server": "localhost:9092"})
+
+
+@pytest.mark.parametrize("given", ["localhost:9092", ["localhost:9092"], 5])
+def test_something_else_than_a_mapping_says_how_to_write_it(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"is a mapping of Kafka's keys, .*: write Producer\(bootstrap_servers='"):
+        ClientConfig(ClientKind.PRODUCER, given)
+
+
 def test_secrets_stay_hidden() -> None:
     config = producer({"sasl.password": "hunter2"})
     assert config[producer_keys.SASL_PASSWORD] == Password("hunter2")

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+import penstock
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.client import errors
 from penstock.client.errors import (
@@ -72,3 +73,14 @@ def test_errors_travel(error: ClientError) -> None:
 def test_everything_offered_exists_and_is_documented() -> None:
     for name in errors.__all__:
         assert getattr(errors, name) is not None
+
+
+def test_every_error_tells_what_may_be_done_about_it() -> None:
+    for error in (
+        penstock.AuthenticationFailed(None, "no"),
+        penstock.WrongSecurityProtocol(None, "no"),
+        penstock.KafkaError(penstock.ErrorCode.INVALID_CONFIG),
+        penstock.SerializationError("no"),
+    ):
+        assert (error.retriable, error.fatal, error.abortable) == (False, False, False)
+    assert penstock.KafkaError(penstock.ErrorCode.NOT_CONTROLLER).retriable

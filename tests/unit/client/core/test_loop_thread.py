@@ -303,3 +303,22 @@ def test_closing_while_many_threads_call_leaves_nobody_waiting() -> None:
     for caller in callers:
         caller.join(10)
     assert ended == ["closed"] * 8
+
+
+def test_a_face_that_is_open_when_python_ends_can_still_use_its_thread() -> None:
+    code = (
+        "import asyncio\n"
+        "from penstock.client.core.face import BlockingFace\n"
+        "class Core:\n"
+        "    async def close(self): await asyncio.sleep(0.01); print('closed')\n"
+        "class Face(BlockingFace):\n"
+        "    def _at_exit(self): self.close()\n"
+        "class Failing(BlockingFace):\n"
+        "    def _at_exit(self): raise ValueError('no')\n"
+        "one, two, three = Failing(Core(), name='bad'), Face(Core(), name='good'), Face(Core(), name='done')\n"
+        "three.close()\n"
+        "print('end')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert run.stdout == "closed\nend\nclosed\n"
+    assert "bad could not be closed when Python ended" in run.stderr

@@ -176,3 +176,19 @@ def test_leaving_that_cannot_be_written_is_no_return(stage: GroupStage) -> None:
     assert newer > generation
     stage.restart()
     assert list(stage.group().members) == members
+
+
+def test_a_forced_rebalance_lets_the_members_join_again(stage: GroupStage) -> None:
+    (leader, follower), generation = stage.stable_group(2)
+    stage.ask(stage.groups.force_rebalance("g", "asked for"))
+    assert stage.state() is GroupState.PREPARING_REBALANCE
+    assert stage.heartbeat(leader, generation) is ErrorCode.REBALANCE_IN_PROGRESS
+    # Once more changes nothing: it is under way.
+    stage.ask(stage.groups.force_rebalance("g", "asked for"))
+    joins = [stage.join(leader), stage.join(follower)]
+    assert {join.result().generation_id for join in joins} == {generation + 1}
+
+
+def test_a_group_without_members_cannot_be_forced_to_rebalance(stage: GroupStage) -> None:
+    with pytest.raises(KafkaError, match="the group nobody has no members"):
+        stage.shard.force_rebalance("nobody", "asked for")

@@ -19,6 +19,8 @@ NO_GENERATION = -1
 
 
 class RebalanceProtocol(enum.IntEnum):
+    """Whether members give up everything before a rebalance (eager) or only what moves (cooperative)."""
+
     EAGER = 0
     """All partitions are given up before a member joins again."""
     COOPERATIVE = 1
@@ -39,6 +41,8 @@ class MemberSubscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
+    """What one member gets."""
+
     partitions: tuple[TopicPartition, ...] = ()
     user_data: bytes | None = None
 
@@ -70,10 +74,11 @@ class AssignorBase:
     protocols: ClassVar[Sequence[RebalanceProtocol]] = (RebalanceProtocol.EAGER,)
 
     def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        """What this member tells the leader beside its topics; None for nothing."""
         return None
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        return None
+        """This member got so much; for assignors that remember it."""
 
 
 def in_order(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:

@@ -52,7 +52,13 @@ def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
 def _resolve(spec: object) -> Assignor:
     if isinstance(spec, str):
         return _by_name(spec.strip())
-    found = spec() if isinstance(spec, type) else spec
+    try:
+        found = spec() if isinstance(spec, type) else spec
+    except TypeError as error:
+        raise InvalidState(
+            f"partition.assignment.strategy: an object of {spec!r} cannot be made without arguments ({error}): "
+            "give the object itself."
+        ) from error
     for need in ("name", "protocols", "assign"):
         if not hasattr(found, need):
             raise InvalidState(

@@ -19,11 +19,14 @@ Racks = Mapping[str, str]
 
 
 class RangeAssignor(AssignorBase):
+    """Each topic by itself: neighbouring partitions go to the same member."""
+
     name = "range"
 
     def assign(
         self, cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription]
     ) -> dict[str, list[TopicPartition]]:
+        """Who gets what."""
         racks = {member: one.rack for member, one in subscriptions.items() if one.rack}
         topics = [
             _Topic(cluster, topic, members, racks)

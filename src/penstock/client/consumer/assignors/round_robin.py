@@ -18,11 +18,14 @@ from penstock.client.core.types import ClusterSnapshot
 
 
 class RoundRobinAssignor(AssignorBase):
+    """All partitions of all topics, dealt out to the members in turn."""
+
     name = "roundrobin"
 
     def assign(
         self, cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription]
     ) -> dict[str, list[TopicPartition]]:
+        """Who gets what."""
         given: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
         turn = itertools.cycle(in_order(subscriptions))
         topics = {member: frozenset(one.topics) for member, one in subscriptions.items()}

@@ -31,6 +31,8 @@ _INT16 = struct.Struct(">h")
 
 
 class StickyAssignor(AssignorBase):
+    """Balanced, and each member keeps as much as it can; everything stops during a rebalance."""
+
     name = "sticky"
 
     def __init__(self) -> None:
@@ -45,10 +47,13 @@ class StickyAssignor(AssignorBase):
         self._generation = metadata.generation_id
 
     def assign(self, cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription]) -> Given:
+        """Who gets what."""
         return _assign(cluster, subscriptions, {member: _sticky_claim(one) for member, one in subscriptions.items()})
 
 
 class CooperativeStickyAssignor(AssignorBase):
+    """Balanced, and each member keeps as much as it can and goes on reading it during a rebalance."""
+
     name = "cooperative-sticky"
     # Eager as well, as in Java: members can go over to it by two restarts, one after the other.
     protocols: ClassVar = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
@@ -63,6 +68,7 @@ class CooperativeStickyAssignor(AssignorBase):
         self._generation = metadata.generation_id
 
     def assign(self, cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription]) -> Given:
+        """Who gets what."""
         claims = {member: _cooperative_claim(one) for member, one in subscriptions.items()}
         return _hold_back(_assign(cluster, subscriptions, claims), subscriptions)
 

@@ -24,6 +24,8 @@ UNKNOWN_OFFSET: Final = -1
 
 
 class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time."""
+
     offset: int
     timestamp: int
     leader_epoch: int = -1

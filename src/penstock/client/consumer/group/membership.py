@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 class GroupMembership:
     def __init__(
-        self, core: ClientCore, subscription: SubscriptionState, commits: Commits, *, consumer: object
+        self, core: ClientCore, subscription: SubscriptionState, commits: Commits, *, consumer: Callable[[], object]
     ) -> None:
         self.on_rebalance: Callable[[], None] = lambda: None
         """Called when a poll that waits has something to do for the group."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock.base.types import TopicPartition
@@ -18,7 +18,7 @@ _CALLS: Final = {"on_assigned": "assigned", "on_revoked": "revoked", "on_lost": 
 
 class Teller:
     def __init__(
-        self, core: ClientCore, subscription: SubscriptionState, heartbeats: Heartbeats, consumer: object
+        self, core: ClientCore, subscription: SubscriptionState, heartbeats: Heartbeats, consumer: Callable[[], object]
     ) -> None:
         self._core = core
         self._subscription = subscription
@@ -59,7 +59,7 @@ class Teller:
         was_polling, self._heartbeats.is_polling = self._heartbeats.is_polling, False
         self._heartbeats.polled()
         try:
-            await self._core.call_user(function, self._consumer, list(partitions))
+            await self._core.call_user(function, self._consumer(), list(partitions))
         except Exception as error:
             log.exception("the rebalance listener failed when %d partitions were %s", len(partitions), _CALLS[method])
             error.add_note(f"raised by the rebalance listener's {method}")

@@ -79,6 +79,7 @@ class DbApiOffsetStore:
     def load(
         self, group: str, partitions: Iterable[TopicPartition], *, connection: Any = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Offsets of these partitions, as far as there are any."""
         self._ensure_table(connection)
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         with self._using(connection) as (cursor, style):
@@ -90,6 +91,7 @@ class DbApiOffsetStore:
         return found
 
     def save(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, connection: Any = None) -> None:
+        """Keep the offsets; with a `connection`, inside its open transaction."""
         self._ensure_table(connection)
         with self._using(connection) as (cursor, style):
             for (topic, partition), offset in sorted(offsets.items()):

@@ -40,14 +40,17 @@ class KafkaOffsetStore:
         self._core: ClientCore | None = None
 
     def load(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group committed."""
         wanted = [TopicPartition(*each) for each in partitions]
         return self._connected().run(self._load(group, wanted)) if wanted else {}
 
     def save(self, group: str, offsets: Offsets) -> None:
+        """Commit for the group."""
         if offsets:
             self._connected().run(self._save(group, offsets))
 
     def close(self) -> None:
+        """End its connections."""
         if self._thread is not None and self._core is not None:
             self._thread.run(self._core.close())
             self._thread.close()

@@ -32,6 +32,7 @@ class ZooKeeperOffsetStore:
         self._lock = threading.Lock()
 
     def load(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Offsets of these partitions, as far as there are any."""
         client, no_node = self._connected(), _kazoo().exceptions.NoNodeError
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         asked = [(each, client.get_async(path_of(group, each))) for each in partitions]
@@ -44,6 +45,7 @@ class ZooKeeperOffsetStore:
         return found
 
     def save(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Write the offsets to their nodes."""
         client, no_node = self._connected(), _kazoo().exceptions.NoNodeError
         asked = [
             (each, offset, client.set_async(path_of(group, each), b"%d" % offset.offset))

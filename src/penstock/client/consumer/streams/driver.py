@@ -110,6 +110,7 @@ class AsyncMessageStreams:
 
     @property
     def streams(self) -> tuple[AsyncMessageStream, ...]:
+        """All of them, in the order of their numbers."""
         if not self._streams:
             self._streams = tuple(AsyncMessageStream(number, each) for number, each in enumerate(self.buffers))
         return self._streams
@@ -192,15 +193,18 @@ class AsyncMessageStreams:
     # Partitions and offsets.
 
     def assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """For the listener: these partitions came."""
         self._routing.assigned(partitions)
 
     async def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """For the listener: these partitions go; what was taken of them is committed."""
         if self._commits:
             finished = self._finished()
             await self._commit_quietly({each: finished[each] for each in partitions if each in finished})
         self.lost(partitions)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """For the listener: these partitions are gone."""
         for buffer in self.buffers:
             buffer.drop(set(partitions))
         self._routing.revoked(partitions)
