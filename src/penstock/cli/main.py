@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 
 import penstock
 
 _COMMANDS = {
+    "cluster": ("penstock.cli.cluster", "Describe the cluster, its brokers and what they serve."),
+    "completion": ("penstock.cli.completion", "Print the completion script of a shell."),
+    "configs": ("penstock.cli.configs", "Describe and change configurations."),
+    "consume": ("penstock.cli.consume", "Read records of topics."),
+    "elect-leaders": ("penstock.cli.elect_leaders", "Let the preferred replicas lead again."),
+    "groups": ("penstock.cli.groups", "List, describe, reset and delete consumer groups."),
+    "log": ("penstock.cli.log", "Look into the files of a broker's log."),
+    "perf": ("penstock.cli.perf", "Measure how fast records are written and read."),
+    "produce": ("penstock.cli.produce", "Write records to a topic."),
+    "reassign": ("penstock.cli.reassign", "Move replicas of partitions to other brokers."),
+    "records": ("penstock.cli.records", "Delete records from the start of partitions."),
     "serve": ("penstock.cli.serve", "Run a broker in the foreground."),
+    "topics": ("penstock.cli.topics", "List, describe, create, alter and delete topics."),
+    "transactions": ("penstock.cli.transactions", "List, describe and end transactions."),
 }
 
 
@@ -27,9 +41,24 @@ class LazyCommands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from penstock.base.config.text import closest
+
+            meant = closest(args[0], _COMMANDS)
+            hint = f" Did you mean {meant}?" if meant else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from penstock.cli.failures import reported
+
+        with reported():
+            return super().invoke(ctx)
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -23,9 +23,11 @@ _SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "markers": ("markers",),
     "members": ("members",),
     "partition_responses": ("partition_data",),
+    "partition_result": ("partitions",),
     "partitions": ("partitions", "partition_indexes"),
-    "responses": ("topic_data", "topics", "topic_names"),
-    "results": ("resources", "groups_names", "topics"),
+    "replica_election_results": ("topic_partitions",),
+    "responses": ("topic_data", "topics", "topic_names", "resources"),
+    "results": ("resources", "groups_names", "topics", "dirs.topics"),
     "results_by_partition": ("partitions",),
     "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     "results_by_transaction": ("transactions",),
@@ -33,7 +35,9 @@ _SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "topics": ("topics",),
     "transaction_states": ("transactional_ids",),
 }
-"""Lists of answers, and where their elements are in requests; the first that is there and not empty counts."""
+"""Lists of answers, and where their elements are in requests; the first that is there and not empty counts.
+
+`a.b` are the elements of `b` in all elements of `a`."""
 
 _IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "group_id": ("group_id",),
@@ -49,9 +53,10 @@ _IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "resource_type": ("resource_type",),
     "topic": ("topic",),
     "topic_id": ("topic_id",),
+    "topic_name": ("name",),
     "transactional_id": ("transactional_id",),
 }
-_NAMES_OF_PLAIN_ELEMENTS: Final = ("partition_index", "group_id", "key", "transactional_id", "name")
+_NAMES_OF_PLAIN_ELEMENTS: Final = ("partition_index", "partition_id", "group_id", "key", "transactional_id", "name")
 _CODES: Final = ("error_code", "partition_error_code")
 
 
@@ -102,7 +107,9 @@ def _mirror(answer_class: type, source: Any, code: ErrorCode) -> tuple[Any, int]
 
 def _elements(source: Any, name: str) -> list[Any]:
     for candidate in _SOURCES.get(name, ()):
-        found = getattr(source, candidate, None)
+        found = [source]
+        for step in candidate.split("."):
+            found = [each for outer in found for each in getattr(outer, step, None) or ()]
         if found:
-            return list(found)
+            return found
     return []

@@ -1,0 +1,28 @@
+"""Destructive commands ask first, unless they were told not to; where nobody can answer, they refuse."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from penstock.cli.failures import fail
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def yes_option(function: F) -> F:
+    """`-y`/`--yes`, as the parameter `yes`."""
+    return click.option("-y", "--yes", is_flag=True, help="Do it without asking.")(function)
+
+
+def confirm(action: str, *, yes: bool) -> None:
+    """`action` is what will happen, such as "delete topic orders (12 partitions)"; returns if it shall."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail(f"will not {action} without a confirmation, and nobody is here to ask: add --yes")
+    if not click.confirm(f"Really {action}?", err=True):
+        fail("nothing was changed")

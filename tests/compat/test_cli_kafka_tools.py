@@ -1,0 +1,468 @@
+"""Our tools under Kafka's names beside Kafka's own: the same arguments, the same output, on both brokers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compat.kafka_tools import ROOT, Done, java, ours
+from tests.support.brokers import Broker, KafkaBroker, PenstockBroker
+
+KINDS: dict[str, type[Broker]] = {"penstock": PenstockBroker, "kafka": KafkaBroker}
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Broker]]:
+    running: dict[str, Broker] = {}
+
+    def get(kind: str) -> Broker:
+        if kind not in running:
+            running[kind] = KINDS[kind](tmp_path_factory.mktemp(kind))
+            running[kind].start()
+        return running[kind]
+
+    yield get
+    for each in running.values():
+        each.kill()
+
+
+@pytest.fixture(params=list(KINDS))
+def cluster(request: pytest.FixtureRequest, brokers: Callable[[str], Broker]) -> Broker:
+    return brokers(request.param)
+
+
+@pytest.fixture
+def kafka(brokers: Callable[[str], Broker]) -> Broker:
+    """Apache Kafka, for what the Penstock broker does not serve."""
+    return brokers("kafka")
+
+
+@pytest.fixture
+def name() -> str:
+    return f"tool-{next(_numbers)}"
+
+
+def at(broker: Broker) -> tuple[str, str]:
+    return "--bootstrap-server", broker.bootstrap
+
+
+def produced(broker: Broker, topic: str, text: str, *options: str) -> None:
+    done = ours("console_producer", *at(broker), "--topic", topic, *options, stdin=text)
+    assert done == Done(0, "", "")
+
+
+def both(tool: str, *arguments: str) -> tuple[Done, Done]:
+    return ours(tool, *arguments), java(tool, *arguments)
+
+
+def same(tool: str, *arguments: str) -> Done:
+    """Both say the same on standard output, and end with the same code."""
+    mine, theirs = both(tool, *arguments)
+    assert (mine.code, mine.out) == (theirs.code, theirs.out), (mine, theirs)
+    return mine
+
+
+def test_topics(cluster: Broker, name: str) -> None:
+    create = ("--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=100000")
+    assert ours("topics", *at(cluster), *create) == Done(0, f"Created topic {name}.\n", "")
+    again = same("topics", *at(cluster), "--create", "--topic", name)
+    assert "already exists" in again.out
+    assert same("topics", *at(cluster), "--create", "--topic", name, "--if-not-exists").out == ""
+    described = same("topics", *at(cluster), "--describe", "--topic", name)
+    assert described.out.count("\n") == 3
+    same("topics", *at(cluster), "--describe", "--topic", f"{name}|nosuch", "--topics-with-overrides")
+    assert same("topics", *at(cluster), "--describe", "--topic", name, "--under-replicated-partitions").out == ""
+    assert name in same("topics", *at(cluster), "--list").out.split()
+    same("topics", *at(cluster), "--create", "--topic", "not a name")
+    for action in ("--describe", "--delete"):
+        assert same("topics", *at(cluster), action, "--topic", "nosuch").code == 1
+        assert same("topics", *at(cluster), action, "--topic", "nosuch", "--if-exists").code == 0
+    assert ours("topics", *at(cluster), "--delete", "--topic", name) == Done(0, "", "")
+    assert name not in ours("topics", *at(cluster), "--list").out.split()
+
+
+def test_topics_grow(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    assert ours("topics", *at(cluster), "--alter", "--topic", name, "--partitions", "3") == Done(0, "", "")
+    assert "PartitionCount: 3" in same("topics", *at(cluster), "--describe", "--topic", name).out
+    assert (
+        "would not be an increase" in same("topics", *at(cluster), "--alter", "--topic", name, "--partitions", "1").out
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--list", "{at}", "{at} --list --create", "{at} --create", "{at} --alter --topic t", "{at} --lis", "{at} --topic"],
+)
+def test_usage_errors_have_kafkas_words(kafka: Broker, line: str) -> None:
+    mine, theirs = both("topics", *line.format(at=" ".join(at(kafka))).split())
+    assert (mine.code, mine.out, theirs.code) == (1, "", 1)
+    first = theirs.err.splitlines()[0]
+    assert mine.err.splitlines()[0].startswith(first)
+
+
+def test_console(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    reading = ["--reader-property", "parse.key=true", "--property", "parse.headers=true"]
+    produced(cluster, name, "h1:a,h2:b\tk1\tv1\nh1:c\tk2\tv2\n", *reading)
+    produced(cluster, name, "alone\nüml\n", "--sync", "--compression-codec", "zstd")
+    shown = [f"print.{each}=true" for each in ("timestamp", "partition", "offset", "headers", "key")]
+    options = [part for each in shown for part in ("--formatter-property", each)]
+    place = ["--topic", name, "--partition", "0", "--offset", "earliest", "--max-messages", "4"]
+    mine, theirs = both("console_consumer", *at(cluster), *place, *options)
+    assert mine.out == theirs.out
+    assert mine.out.count("\n") == 4
+    assert mine.err == "Processed a total of 4 messages\n"
+    idle = ours("console_consumer", *at(cluster), "--topic", name, "--from-beginning", "--timeout-ms", "3000")
+    assert idle.out == "v1\nv2\nalone\nüml\n"
+    bad = ours("console_producer", *at(cluster), "--topic", name, *reading[:2], stdin="a\tb\nc\n")
+    assert (bad.code, bad.err) == (1, "No key separator found on line number 2: 'c'\n")
+    assert ours("get_offsets", *at(cluster), "--topic", name).out == f"{name}:0:5\n"
+
+
+def test_console_consumer_reads_as_a_group(cluster: Broker, name: str, tmp_path: Path) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "1\n2\n3\n")
+    settings = tmp_path / "consumer.properties"
+    settings.write_text(f"group.id={name}-group\nauto.offset.reset=earliest\n")
+    line = ["--topic", name, "--consumer.config", str(settings), "--max-messages"]
+    assert ours("console_consumer", *at(cluster), *line, "2").out == "1\n2\n"
+    assert ours("console_consumer", *at(cluster), *line, "1").out == "3\n"
+    other = ours("console_consumer", *at(cluster), *line, "1", "--group", "another")
+    assert other.code == 1
+    assert "do not match" in other.err
+
+
+def test_ctrl_c_leaves_the_console_consumer(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "1\n")
+    command = [sys.executable, "-m", "penstock.cli.kafka.console_consumer", *at(cluster), "--topic", name]
+    consumer = subprocess.Popen(
+        [*command, "--from-beginning"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert consumer.stdout is not None
+    assert consumer.stdout.readline() == "1\n"
+    consumer.send_signal(signal.SIGINT)
+    _, err = consumer.communicate(timeout=20)
+    assert (consumer.returncode, err) == (130, "Processed a total of 1 messages\n")
+
+
+def test_a_reader_that_goes_away_is_no_failure(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "".join(f"{number:0200d}\n" for number in range(2000)))
+    command = f"{sys.executable} -m penstock.cli.kafka.console_consumer --bootstrap-server {cluster.bootstrap}"
+    line = f"{command} --topic {name} --from-beginning --timeout-ms 5000 | head -n 1"
+    done = subprocess.run(
+        line, shell=True, capture_output=True, text=True, timeout=60, check=False, env={"PYTHONPATH": str(ROOT / "src")}
+    )
+    assert done.stdout == f"{0:0200d}\n"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_groups(cluster: Broker, name: str, tmp_path: Path) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name, "--partitions", "2")
+    produced(cluster, name, "1\n2\n3\n")
+    group = ("--group", f"{name}-g")
+    ours("console_consumer", *at(cluster), "--topic", name, *group, "--from-beginning", "--max-messages", "3")
+    for options in ((), ("--state", "--type"), ("--state", "empty")):
+        mine, theirs = both("consumer_groups", *at(cluster), "--list", *options)
+        # Kafka's come in the order of a hash table; ours are sorted.
+        assert sorted(mine.out.splitlines()) == sorted(theirs.out.splitlines())
+        assert f"{name}-g" in mine.out.split()
+    for options in ((), ("--verbose",), ("--members",), ("--members", "--verbose"), ("--state",)):
+        mine, theirs = both("consumer_groups", *at(cluster), "--describe", *group, *options)
+        assert (mine.code, mine.out) == (theirs.code, theirs.out)
+        assert mine.err.strip() == f"Consumer group '{name}-g' has no active members."
+    reset = ("--reset-offsets", *group, "--topic", name)
+    for how in (
+        ("--to-earliest",),
+        ("--to-offset", "1"),
+        ("--shift-by", "-1"),
+        ("--by-duration", "PT1H"),
+        ("--to-current",),
+    ):
+        mine, theirs = both("consumer_groups", *at(cluster), *reset, *how, "--dry-run")
+        # Kafka mixes warnings about empty partitions into its table.
+        tables = [
+            sorted(line for line in each.out.splitlines() if line.startswith(("GROUP", name)))
+            for each in (mine, theirs)
+        ]
+        assert tables[0] == tables[1], how
+    exported = ours("consumer_groups", *at(cluster), *reset, "--to-earliest", "--export", "--dry-run").out
+    assert exported == f"{name},0,0\n{name},1,0\n\n"
+    file = tmp_path / "offsets.csv"
+    file.write_text(exported)
+    done = ours("consumer_groups", *at(cluster), "--reset-offsets", *group, "--from-file", str(file), "--execute")
+    assert done.code == 0
+    lag = [line.split()[5] for line in ours("consumer_groups", *at(cluster), "--describe", *group).out.splitlines()[2:]]
+    assert sum(map(int, lag)) == 3
+    nobody = ours("consumer_groups", *at(cluster), "--describe", "--group", "nosuch")
+    assert nobody.code == 1
+    assert nobody.out.strip() == "Error: Executing consumer group command failed due to Group nosuch not found."
+    deleted = ours("consumer_groups", *at(cluster), "--delete", *group)
+    assert deleted == Done(0, f"Deletion of requested consumer groups ('{name}-g') was successful.\n", "")
+    assert ours("consumer_groups", *at(cluster), "--delete", *group).code == 1
+
+
+def test_a_group_with_members(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "1\n")
+    import penstock
+
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
+    with penstock.Consumer(settings) as consumer:
+        consumer.subscribe([name])
+        while not consumer.poll(1000):
+            pass
+        consumer.commit()
+        for options in ((), ("--members", "--verbose"), ("--state",)):
+            same("consumer_groups", *at(cluster), "--describe", "--group", name, *options)
+        refused = ours(
+            "consumer_groups",
+            *at(cluster),
+            "--reset-offsets",
+            "--group",
+            name,
+            "--topic",
+            name,
+            "--to-latest",
+            "--execute",
+        )
+        assert refused.code == 1
+        assert f"Assignments can only be reset if the group '{name}' is inactive" in refused.out
+
+
+def test_offsets(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name, "--partitions", "3")
+    produced(cluster, name, "1\n2\n")
+    for options in (
+        ("--topic", name),
+        ("--topic", name, "--partitions", "0,2", "--time", "earliest"),
+        ("--topic-partitions", f"{name}:1-", "--time", "-1"),
+        ("--topic", name, "--time", "max-timestamp"),
+    ):
+        same("get_offsets", *at(cluster), *options)
+    assert ours("get_offsets", *at(cluster), "--topic", "nosuch").code == 1
+
+
+def test_configs(kafka: Broker, name: str) -> None:
+    ours("topics", *at(kafka), "--create", "--topic", name)
+    topic = ("--entity-type", "topics", "--entity-name", name)
+    added = ours(
+        "configs", *at(kafka), "--alter", *topic, "--add-config", "cleanup.policy=[compact,delete],segment.ms=70000"
+    )
+    assert added == Done(0, f"Completed updating config for topic {name}.\n", "")
+    assert "cleanup.policy=compact,delete" in same("configs", *at(kafka), "--describe", *topic).out
+    same("configs", *at(kafka), "--describe", "--topic", name, "--all")
+    assert ours("configs", *at(kafka), "--alter", "--topic", name, "--delete-config", "segment.ms").code == 0
+    assert "segment.ms" not in same("configs", *at(kafka), "--describe", "--topic", name).out
+    same("configs", *at(kafka), "--describe", "--entity-type", "brokers")
+    user = ("--user", name, "--client-defaults")
+    set_quota = ours(
+        "configs", *at(kafka), "--alter", *user, "--add-config", "producer_byte_rate=1024,consumer_byte_rate=5"
+    )
+    assert set_quota.out == "Completed updating default config for clients in the cluster.\n"
+    same("configs", *at(kafka), "--describe", *user)
+    ours(
+        "configs", *at(kafka), "--alter", "--user", name, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=a,b]"
+    )
+    assert "SCRAM-SHA-256=iterations=8192" in same("configs", *at(kafka), "--describe", "--user", name).out
+    bad = ours("configs", *at(kafka), "--alter", "--topic", name, "--add-config", "nonsense=1")
+    assert (bad.code, bad.out) == (1, "")
+    assert "Unknown topic config name: nonsense" in bad.err
+
+
+def test_configs_of_both_brokers(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name, "--config", "retention.ms=5000")
+    assert "retention.ms=5000" in same("configs", *at(cluster), "--describe", "--topic", name).out
+    same("configs", *at(cluster), "--describe", "--broker", "1")
+
+
+def test_records_directories_elections_and_moves(cluster: Broker, name: str, tmp_path: Path) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name, "--partitions", "2")
+    produced(cluster, name, "1\n2\n3\n", "--producer-property", "partitioner.class=", "--property", "ignore.error=true")
+    partition = max(ours("get_offsets", *at(cluster), "--topic", name).out.split(), key=lambda line: int(line[-1]))
+    number = int(partition.split(":")[1])
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps({"partitions": [{"topic": name, "partition": number, "offset": 1}], "version": 1}))
+    deleted = same("delete_records", *at(cluster), "--offset-json-file", str(file))
+    assert deleted.out.endswith(f"partition: {name}-{number}\tlow_watermark: 1\n")
+    mine, theirs = both("log_dirs", *at(cluster), "--describe", "--topic-list", name)
+    assert mine.out.splitlines()[:2] == theirs.out.splitlines()[:2]
+    shown, expected = (json.loads(each.out.splitlines()[2])["brokers"][0]["logDirs"][0] for each in (mine, theirs))
+    assert sorted(shown.pop("partitions"), key=str) == sorted(expected.pop("partitions"), key=str)
+    assert shown == expected
+    assert same("log_dirs", *at(cluster), "--describe", "--broker-list", "7").code == 1
+    same("leader_election", *at(cluster), "--topic", name, "--partition=1", "--election-type", "preferred")
+    same("leader_election", *at(cluster), "--path-to-json-file", str(file), "--election-type", "UNCLEAN")
+    assert ours(
+        "leader_election", *at(cluster), "--topic", "nosuch", "--partition", "0", "--election-type", "preferred"
+    ).code
+    move = tmp_path / "move.json"
+    move.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [1]}]}))
+    topics = tmp_path / "topics.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name}]}))
+    same("reassign_partitions", *at(cluster), "--list")
+    same(
+        "reassign_partitions",
+        *at(cluster),
+        "--generate",
+        "--topics-to-move-json-file",
+        str(topics),
+        "--broker-list",
+        "1",
+    )
+    same("reassign_partitions", *at(cluster), "--execute", "--reassignment-json-file", str(move), "--throttle", "10000")
+    same("reassign_partitions", *at(cluster), "--verify", "--reassignment-json-file", str(move))
+
+
+def test_dump_log(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "h:x\tk\tv\n", "--property", "parse.key=true", "--property", "parse.headers=true")
+    produced(cluster, name, "1\n2\n", "--compression-codec", "lz4")
+    transaction = ("--throughput", "-1", "--transaction-duration-ms", "60000")
+    ours("producer_perf_test", *at(cluster), "--topic", name, "--num-records", "3", "--payload-monotonic", *transaction)
+    log = str(cluster.partition_dir(name) / "00000000000000000000.log")
+    for options in ((), ("--deep-iteration",), ("--print-data-log",), ("--print-data-log", "--skip-record-metadata")):
+        shown = same("dump_log", "--files", log, *options)
+    assert "payload: 2" in shown.out
+
+
+def test_dump_log_of_indexes_and_snapshots(tmp_path: Path) -> None:
+    broker = PenstockBroker(tmp_path)
+    broker.start()
+    try:
+        ours("topics", *at(broker), "--create", "--topic", "dumped", "--config", "index.interval.bytes=1")
+        for text in ("1\n2\n", "3\n"):
+            produced(broker, "dumped", text)
+        transaction = ("--throughput", "-1", "--transaction-duration-ms", "60000")
+        line = ("--topic", "dumped", "--num-records", "3", "--payload-monotonic", *transaction)
+        ours("producer_perf_test", *at(broker), *line)
+        broker.stop()
+    finally:
+        broker.kill()
+    seen = set()
+    for file in broker.partition_dir("dumped").iterdir():
+        if file.suffix in (".index", ".timeindex", ".snapshot"):
+            same("dump_log", "--files", str(file))
+            seen.add(file.suffix)
+    assert seen == {".index", ".timeindex", ".snapshot"}
+    index = broker.partition_dir("dumped") / "00000000000000000000.index"
+    assert ours("dump_log", "--files", str(index), "--verify-index-only").code == 0
+    data = bytearray(index.read_bytes())
+    data[7] ^= 1
+    index.write_bytes(data)
+    wrong = ours("dump_log", "--files", str(index), "--verify-index-only")
+    assert wrong.code == 1
+    assert "Mismatch in" in wrong.err
+
+
+def test_performance(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    options = ("--topic", name, "--num-records", "2000", "--record-size", "100", "--throughput", "-1")
+    more = ("--command-property", "acks=all", "linger.ms=5", "--warmup-records", "100")
+    written, model = both("producer_perf_test", *at(cluster), *options, *more)
+
+    def shape(text: str) -> str:
+        return re.sub(r"\d+(\.\d+)?( ms)?(?![\w.])", "N", re.sub(r"\b(50|95|99|99\.9)th", "Pth", text))
+
+    assert written.code == 0
+    assert shape(written.out) == shape(model.out)
+    assert re.search(r"^2000 records sent, [\d.]+ records/sec", written.out, re.MULTILINE)
+    read, read_model = both("consumer_perf_test", *at(cluster), "--topic", name, "--num-records", "4000")
+    assert read.out.splitlines()[0] == read_model.out.splitlines()[0]
+    line, model_line = (each.out.splitlines()[1].split(", ") for each in (read, read_model))
+    assert len(line) == len(model_line)
+    assert (line[2], line[4]) == (model_line[2], model_line[4])
+
+
+def test_transactions(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    import penstock
+
+    with penstock.Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name}) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(name, b"1").result()
+        listed, listed_model = both("transactions", *at(cluster), "list")
+        assert sorted(listed.out.splitlines()) == sorted(listed_model.out.splitlines())
+        assert re.search(rf"^{name} *\t1 *\t\d+ *\tOngoing *\t$", listed.out, re.MULTILINE)
+        described = ours("transactions", *at(cluster), "describe", "--transactional-id", name)
+        assert f"{name}-0" in described.out
+        model = java("transactions", *at(cluster), "describe", "--transactional-id", name)
+        heads = [each.out.splitlines()[0].split() for each in (described, model)]
+        assert heads[0] == heads[1]
+        same("transactions", *at(cluster), "describe-producers", "--topic", name, "--partition", "0")
+        aborted = ours(
+            "transactions", *at(cluster), "abort", "--topic", name, "--partition", "0", "--start-offset", "0"
+        )
+        assert aborted.code == 0
+        same("transactions", *at(cluster), "find-hanging", "--topic", name)
+    nothing = ours("transactions", *at(cluster), "describe", "--transactional-id", "nosuch")
+    assert nothing.code == 1
+    assert "could not be found" in nothing.err
+
+
+def test_bad_input(cluster: Broker, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.properties"
+    broken.write_text("a=b\nnonsense\n")
+    done = ours("topics", *at(cluster), "--list", "--command-config", str(broken))
+    assert done.code == 1
+    assert "broken.properties:2: nonsense: not of the form key=value" in done.out
+    done = ours("topics", *at(cluster), "--list", "--command-config", str(tmp_path / "none"))
+    assert (done.code, done.out.count("\n")) == (1, 1)
+    assert f"{tmp_path / 'none'}: No such file or directory" in done.out
+    done = ours("console_consumer", *at(cluster), "--topic", "t", "--partition", "0", "--offset", "bad")
+    assert done.code == 1
+    assert "The provided offset value 'bad' is incorrect" in done.err
+    done = ours("topics", "--list", "--zookeeper", "127.0.0.1:1")
+    assert done.code == 1
+    assert "no ZooKeeper answers at 127.0.0.1:1" in done.out
+    assert "--bootstrap-server" in done.out
+
+
+def test_addresses_that_are_no_broker(tmp_path: Path) -> None:
+    settings = tmp_path / "short.properties"
+    settings.write_text("default.api.timeout.ms=3000\nrequest.timeout.ms=2000\n")
+    nobody = ours("topics", "--list", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(settings))
+    assert (nobody.code, nobody.out.count("\n")) == (1, 1)
+    assert "127.0.0.1:1" in nobody.out
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stop = threading.Event()
+
+        def serve() -> None:
+            server.settimeout(0.2)
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        try:
+            web = ours("topics", "--list", "--bootstrap-server", address, "--command-config", str(settings))
+        finally:
+            stop.set()
+            thread.join()
+    assert (web.code, web.out.count("\n")) == (1, 1)
+    assert address in web.out
