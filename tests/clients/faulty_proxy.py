@@ -87,14 +87,16 @@ class FaultyProxy:
             except OSError:
                 client.close()
                 continue
+            for each in (client, broker):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._begin(_Pair(client, broker))
 
     def _begin(self, pair: _Pair) -> None:
+        """From here on the pair may be cut at any moment; only its own threads touch its sockets."""
         with self._lock:
             pair.is_silent = self._is_silent
             self._pairs.append(pair)
         for source, target in ((pair.client, pair.broker), (pair.broker, pair.client)):
-            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._pump, args=(pair, source, target), daemon=True).start()
 
     def _pump(self, pair: _Pair, source: socket.socket, target: socket.socket) -> None:
