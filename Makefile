@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/pytest
-# `make up ARGS="--listeners PLAINTEXT://127.0.0.1:9093"` passes options on to the broker.
+# `make up ARGS="--port 9093 --sql-port 8089"` passes options on.
 ARGS ?=
 UNIT := tests/unit
 KERNEL := $(wildcard src/penstock/records/_*.pyx src/penstock/records/_*.pxd)
@@ -19,8 +19,8 @@ env: $(STAMP) ## create .venv with everything a developer needs
 $(STAMP): tools/environment.sh pyproject.toml requirements.lock hatch_build.py $(KERNEL)
 	@sh tools/environment.sh $(VENV)
 
-up: $(STAMP) ## run the broker on this machine, in the foreground, data in ./data
-	@exec $(BIN)/penstock serve --profile development --data-dir data $(ARGS)
+up: $(STAMP) ## run the broker and the SQL server on this machine, in the foreground, data in ./data
+	@exec $(BIN)/penstock up --data-dir data $(ARGS)
 
 test: $(STAMP) lint types ## all tests, with every real part they need
 	@$(BIN)/python tools/prepare_peers.py

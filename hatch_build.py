@@ -23,7 +23,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGE = "penstock.records"
 FOLDER = Path("src/penstock/records")
-MODULES = ("_kernel", "_partitioning", "_writing", "_consuming")
+MODULES = ("_kernel", "_partitioning", "_writing", "_sending", "_consuming")
 COMPILE_TIMEOUT_S = 300
 FALLBACK_COMPILERS = ("cc", "gcc", "clang")
 

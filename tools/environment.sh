@@ -39,7 +39,7 @@ if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>
     fi
 fi
 
-say "Installing dependencies (about a minute the first time)"
+say "Installing dependencies (Spark and its Java are 600 MB: some minutes the first time)"
 if command -v uv >/dev/null 2>&1; then
     export VIRTUAL_ENV="$PWD/$venv"
     retry uv pip install --require-hashes -r requirements.lock
@@ -47,7 +47,7 @@ if command -v uv >/dev/null 2>&1; then
 else
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
     export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-    retry "$venv/bin/python" -m pip install --progress-bar on --require-hashes -q -r requirements.lock
+    retry "$venv/bin/python" -m pip install --progress-bar on --require-hashes -r requirements.lock
     retry "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation -e .
 fi
 touch "$venv/.ready"

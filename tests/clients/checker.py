@@ -110,12 +110,21 @@ class GroupLedger:
 class Writers:
     """Threads that share one producer, each with keys of its own; `written` counts what was acknowledged."""
 
-    def __init__(self, producer: Producer, topic: str, *, threads: int = 3, keys: int = 5, per_round: int = 20) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        *,
+        name: str = "writer",
+        threads: int = 3,
+        keys: int = 5,
+        per_round: int = 20,
+    ) -> None:
         self.written: dict[bytes, int] = {}
         self.errors: list[BaseException] = []
         self._producer, self._topic, self._per_round = producer, topic, per_round
         self._stop = threading.Event()
-        names = [[b"writer%d-key%d" % (number, key) for key in range(keys)] for number in range(threads)]
+        names = [[f"{name}{number}-key{key}".encode() for key in range(keys)] for number in range(threads)]
         self._threads = [threading.Thread(target=self._write, args=(each,), daemon=True) for each in names]
 
     def start(self) -> None:

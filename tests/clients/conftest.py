@@ -6,41 +6,16 @@ own (`topic`), so they share the brokers; whoever stops or kills a broker takes 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.clients.support import TopicMaker
 from tests.support.brokers import Broker, KafkaBroker, PenstockBroker
-from tests.support.cache import PeerMissingError
+from tests.support.missing_peers import pytest_fixture_setup, pytest_runtest_call  # noqa: F401 - hooks
 
 KINDS: dict[str, type[Broker]] = {"penstock": PenstockBroker, "kafka": KafkaBroker}
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    except PeerMissingError as missing:
-        _missing(missing)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    except PeerMissingError as missing:
-        _missing(missing)
-
-
-def _missing(missing: PeerMissingError) -> None:
-    text = f"{missing.reason}; remedy: {missing.remedy}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)
 
 
 @pytest.fixture(scope="session")

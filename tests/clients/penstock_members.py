@@ -39,10 +39,15 @@ class PenstockMember:
         )
 
     def _run(self) -> None:
-        with self._make() as consumer:
-            consumer.subscribe([self._join.topic], on_assign=self._assigned, on_revoke=self._revoked)
-            while not self._leaving.is_set():
-                self._poll(consumer)
+        try:
+            with self._make() as consumer:
+                consumer.subscribe([self._join.topic], on_assign=self._assigned, on_revoke=self._revoked)
+                while not self._leaving.is_set():
+                    self._poll(consumer)
+        except Exception as problem:
+            # A member that ends without a word looks like a group that stalls.
+            self._report.failed(problem)
+            raise
         self._report.left()
 
     def _poll(self, consumer: Consumer) -> None:

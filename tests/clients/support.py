@@ -7,13 +7,11 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from penstock.base.errors import ErrorCode
 from penstock.client.config import ClientConfig, ClientKind
 from penstock.client.core.client import ClientCore
 from penstock.client.core.loop_thread import LoopThread
-from penstock.client.errors import UnsupportedByBroker, error_for
+from penstock.client.errors import error_for
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from penstock.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -44,11 +42,8 @@ class TopicMaker:
         return chosen
 
     def grow(self, name: str, partitions: int) -> None:
-        """More partitions for a topic; skips the test on a broker that cannot do that."""
-        try:
-            _in_own_loop(self._grow(name, partitions))
-        except UnsupportedByBroker as error:
-            pytest.skip(str(error))
+        """More partitions for a topic."""
+        _in_own_loop(self._grow(name, partitions))
 
     def delete(self, name: str) -> None:
         _in_own_loop(self._delete(name))

@@ -45,6 +45,7 @@ from penstock.client.admin import (
     abort_of,
 )
 from penstock.client.core.types import OffsetAndMetadata
+from tests.clients.checker import wait_until
 from tests.clients.support import TopicMaker
 
 TIMEOUT_S = 20.0
@@ -480,14 +481,18 @@ def test_records_are_deleted_up_to_an_offset(admin: Admin, bootstrap: str, topic
 
 def test_log_directories_tell_of_their_partitions(admin: Admin, topic: TopicMaker) -> None:
     name = topic(partitions=2)
-    found = {
-        (replica.topic, replica.partition)
-        for directories in admin.describe_log_dirs().values()
-        for directory in directories.values()
-        for replica in directory.replicas
-        if replica.topic == name
-    }
-    assert found == {(name, 0), (name, 1)}
+
+    def found() -> set[int]:
+        return {
+            replica.partition
+            for directories in admin.describe_log_dirs().values()
+            for directory in directories.values()
+            for replica in directory.replicas
+            if replica.topic == name
+        }
+
+    # Kafka's metadata may be a moment ahead of its log.
+    wait_until(lambda: found() == {0, 1}, 10, "both partitions have a directory")
 
 
 # What a broker does not serve.

@@ -15,9 +15,8 @@ from penstock import (
     NoOffsetForPartition,
     OffsetOutOfRange,
     TopicPartition,
+    UnknownTopicOrPartition,
 )
-from penstock.client.errors import UnsupportedByBroker
-from penstock.network.errors import UnsupportedVersion
 from tests.clients.consuming import delete_records, numbers, produce, read, values
 from tests.clients.support import TopicMaker
 from tests.support.brokers import Broker
@@ -92,14 +91,34 @@ def test_no_policy_and_no_offset(bootstrap: str, topic: TopicMaker) -> None:
         assert consumer.poll(100) == []
 
 
+def test_a_position_in_an_unknown_topic_names_the_cause(bootstrap: str, topic: TopicMaker) -> None:
+    """It was a time-out that named none."""
+    unknown, beyond = TopicPartition(topic.name(), 0), TopicPartition(topic(), 7)
+    with Consumer(bootstrap_servers=bootstrap, allow_auto_create_topics=False) as consumer:
+        consumer.assign([unknown, beyond])
+        with pytest.raises(UnknownTopicOrPartition, match=f"{unknown.topic} does not exist"):
+            consumer.position(unknown, timeout_ms=500)
+        with pytest.raises(UnknownTopicOrPartition, match=f"has 1 partitions: there is no {beyond}"):
+            consumer.position(beyond, timeout_ms=500)
+
+
+def test_an_unknown_topic_is_warned_of_once(
+    bootstrap: str, topic: TopicMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    unknown = topic.name()
+    with Consumer(bootstrap_servers=bootstrap, group_id=unknown, allow_auto_create_topics=False) as consumer:
+        consumer.subscribe([unknown])
+        while f"topic {unknown} does not exist" not in caplog.text:
+            assert consumer.poll(200) == []
+        consumer.poll(1000)
+    assert caplog.text.count(f"topic {unknown} does not exist") == 1
+
+
 def test_records_deleted_under_the_reader(bootstrap: str, topic: TopicMaker) -> None:
     tp = TopicPartition(topic(), 0)
     for start in (0, 10):
         produce(bootstrap, tp.topic, numbers(10, start))
-    try:
-        delete_records(bootstrap, tp.topic, 10)
-    except (UnsupportedByBroker, UnsupportedVersion) as error:
-        pytest.skip(str(error))
+    delete_records(bootstrap, tp.topic, 10)
     with reader(bootstrap, tp) as consumer:
         consumer.seek(tp, 3)
         assert values(read(consumer, 10)) == numbers(10, 10)

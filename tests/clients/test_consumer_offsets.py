@@ -105,3 +105,17 @@ def test_a_store_of_ones_own(bootstrap: str, topic: TopicMaker) -> None:
         consumer.assign(tp)
         assert read(consumer, 7)[0].offset == 3
     assert store.offsets[tp].offset == 10, "closing commits there"
+
+
+def test_questions_do_not_wait_behind_a_long_poll(bootstrap: str, topic: TopicMaker) -> None:
+    """They did, on the same connection: for up to fetch.max.wait.ms."""
+    name = topic()
+    tp = TopicPartition(name, 0)
+    produce(bootstrap, name, numbers(5))
+    with member(bootstrap, name, fetch_max_wait_ms=60_000) as consumer:
+        consumer.assign([tp])
+        read(consumer, 5)
+        consumer.poll(300)  # by now a fetch waits at the broker
+        assert consumer.end_offsets([tp], timeout_ms=20_000) == {tp: 5}
+        assert consumer.offsets_for_times({tp: 0}, timeout_ms=20_000)[tp] is not None
+        assert name in consumer.list_topics(timeout_ms=20_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
@@ -47,6 +48,7 @@ def under_load(
     faults: list[tuple[str, float]],
     *,
     reading: Mapping[str, Any] = MappingProxyType({}),
+    producers: int = 1,
     **options: Any,
 ) -> None:
     """Writers and readers at work while the broker goes and comes; then the log and the readers are compared."""
@@ -55,20 +57,33 @@ def under_load(
     readers = Readers(
         broker.bootstrap, topic, ledger, **{"session_timeout_ms": 10_000, "heartbeat_interval_ms": 500, **reading}
     )
-    with Producer(bootstrap_servers=broker.bootstrap, linger_ms=2, batch_size=4_000, **options) as producer:
-        writers = Writers(producer, topic)
+    with ExitStack() as stack:
+        writers = [
+            Writers(
+                stack.enter_context(
+                    Producer(bootstrap_servers=broker.bootstrap, linger_ms=2, batch_size=4_000, **options)
+                ),
+                topic,
+                name=f"producer{number}-writer",
+                threads=3 if producers == 1 else 1,
+            )
+            for number in range(producers)
+        ]
         readers.start()
-        writers.start()
+        for each in writers:
+            each.start()
         for how, down_s in faults:
             time.sleep(0.7)
             restart(broker, how, down_s)
         time.sleep(0.7)
-        writers.stop()
-    assert not writers.errors, writers.errors[:3]
+        for each in writers:
+            each.stop()
+    assert not (errors := [error for each in writers for error in each.errors]), errors[:3]
+    written = {key: count for each in writers for key, count in each.written.items()}
     records = read_all(broker.bootstrap, topic, PARTITIONS)
-    verdict = check_log(writers.written, ((each.key or b"", int(each.value or b"-1")) for each in records))
+    verdict = check_log(written, ((each.key or b"", int(each.value or b"-1")) for each in records))
     assert verdict.is_clean, verdict
-    assert len(records) == sum(writers.written.values()) > 1000
+    assert len(records) == sum(written.values()) > 1000
     check_all_read(records, topic, ledger, readers)
 
 
@@ -86,6 +101,10 @@ def test_kills_under_a_cooperative_group(broker: Broker) -> None:
     """Members come one after another while brokers go: partitions move, and positions come from commits."""
     reading = {"session_timeout_ms": 6_000, "partition_assignment_strategy": ["cooperative-sticky"], "members": 3}
     under_load(broker, [("kill", 1.0), ("kill", 0.0)], reading=reading)
+
+
+def test_kills_under_several_producers(broker: Broker) -> None:
+    under_load(broker, [("kill", 0.5), ("kill", 0.0)], producers=4)
 
 
 def test_restarts_with_one_request_in_flight_and_compression(broker: Broker) -> None:

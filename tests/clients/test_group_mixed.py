@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from tests.clients.support import TopicMaker
-from tests.compat.groups import PROGRAMS, SHORT_SESSION_MS, GroupAdmin, GroupWatch, Host, Program, eventually
+from tests.compat.churning import Churn, StartHost, starting_hosts
+from tests.compat.groups import PROGRAMS, GroupAdmin, GroupWatch, Program, eventually
 from tests.compat.writing import SteadyWriter
 from tests.support.brokers import Broker
 
-# Clients that nobody here wrote stall now and then when they are killed or starved, on any broker.
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.filterwarnings("default")
 
 CHURN_S = float(os.environ.get("PENSTOCK_CHURN_SECONDS", "6"))
 SEED = int(os.environ.get("PENSTOCK_CHURN_SEED", random.randrange(1 << 32)))
@@ -39,20 +39,12 @@ CLIENTS = {
     "sticky": ("penstock", "java"),
     "cooperative-sticky": ("penstock", "confluent-kafka", "java"),
 }
-StartHost = Callable[[str], Host]
 
 
 @pytest.fixture
 def start_host(tmp_path: Path) -> Iterator[StartHost]:
-    started: list[Host] = []
-
-    def start(name: str) -> Host:
-        started.append(Host(KNOWN[name], tmp_path / f"{len(started)}-{name}.log"))
-        return started[-1]
-
-    yield start
-    for host in started:
-        host.kill()
+    with starting_hosts(KNOWN, tmp_path) as start:
+        yield start
 
 
 def check_read(watch: GroupWatch, writer: SteadyWriter) -> None:
@@ -81,39 +73,8 @@ def test_each_client_may_lead(bootstrap: str, topic: TopicMaker, start_host: Sta
     assert not watch.failures
 
 
-class Churn:
-    def __init__(self, watch: GroupWatch, bootstrap: str, start_host: StartHost, clients: tuple[str, ...]) -> None:
-        self._watch, self._bootstrap, self._start_host = watch, bootstrap, start_host
-        self._random = random.Random(SEED)
-        self._hosts = [start_host(name) for name in clients]
-        for host in self._hosts:
-            self._join(host)
-
-    def step(self) -> None:
-        (action,) = self._random.choices([self._come, self._go, self._crash], weights=[6, 4, 1])
-        action()
-
-    def _join(self, host: Host) -> None:
-        host.join(self._watch, self._bootstrap, session_ms=SHORT_SESSION_MS * 2)
-
-    def _come(self) -> None:
-        if len(self._watch.current()) < MEMBERS_MAX:
-            self._join(self._random.choice(self._hosts))
-
-    def _go(self) -> None:
-        host = self._random.choice(self._hosts)
-        staying = [name for name in host.members_of(self._watch) if not self._watch.members[name].is_leaving]
-        if staying and len(self._watch.current()) > 2:
-            host.leave(self._random.choice(staying))
-
-    def _crash(self) -> None:
-        host = self._random.choice([one for one in self._hosts if one.program.name != "java"])
-        host.crash()
-        self._hosts.remove(host)
-        self._hosts.append(self._start_host(host.program.name))
-        self._join(self._hosts[-1])
-
-
+# Clients that nobody here wrote stall now and then when they are killed, on any broker.
+@pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("assignor", ["cooperative-sticky"])
 def test_churn(start_cluster: Callable[..., Broker], cluster_kind: str, start_host: StartHost, assignor: str) -> None:
     broker = start_cluster(group_min_session_timeout_ms="1000", group_initial_rebalance_delay_ms="0")
@@ -121,7 +82,9 @@ def test_churn(start_cluster: Callable[..., Broker], cluster_kind: str, start_ho
     watch, chance = GroupWatch(name, name, PARTITIONS, assignor), random.Random(SEED)
     print(f"seed {SEED}")
     with SteadyWriter(broker.bootstrap, name, PARTITIONS) as writer:
-        churn = Churn(watch, broker.bootstrap, start_host, CLIENTS[assignor])
+        churn = Churn(
+            watch, broker.bootstrap, start_host, clients=CLIENTS[assignor], members_max=MEMBERS_MAX, seed=SEED
+        )
         deadline = time.monotonic() + CHURN_S
         while time.monotonic() < deadline:
             churn.step()

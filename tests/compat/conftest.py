@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import os
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.brokers import Broker, make_target
-from tests.support.cache import PeerMissingError
+from tests.support.missing_peers import pytest_fixture_setup, pytest_runtest_call  # noqa: F401 - hooks
 
 # Foreign clients use what is deprecated and leave sockets to the collector; their warnings are not errors of ours.
 with warnings.catch_warnings():
@@ -29,29 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("default"))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    except PeerMissingError as missing:
-        _missing(missing)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    except PeerMissingError as missing:
-        _missing(missing)
-
-
-def _missing(missing: PeerMissingError) -> None:
-    text = f"{missing.reason}; remedy: {missing.remedy}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)
 
 
 @pytest.fixture(scope="session")

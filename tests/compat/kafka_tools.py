@@ -26,8 +26,11 @@ JAVA_CLASSES = {
     "producer_perf_test": TOOLS + "ProducerPerformance",
     "consumer_perf_test": TOOLS + "ConsumerPerformance",
     "transactions": TOOLS + "TransactionsCommand",
+    "features": TOOLS + "FeatureCommand",
 }
 """By our modules, which are the commands' names without `kafka-`."""
+_PATHS = (str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in _PATHS if part)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,6 @@ class Done:
 
 
 def ours(tool: str, *arguments: str, stdin: str = "", cwd: Path | None = None) -> Done:
-    path = os.pathsep.join(part for part in (str(ROOT / "src"), os.environ.get("PYTHONPATH", "")) if part)
     done = subprocess.run(
         [sys.executable, "-m", f"penstock.cli.kafka.{tool}", *arguments],
         input=stdin,
@@ -47,7 +49,7 @@ def ours(tool: str, *arguments: str, stdin: str = "", cwd: Path | None = None) -
         timeout=60,
         check=False,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
+        env=ENVIRONMENT,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return Done(done.returncode, done.stdout, done.stderr)

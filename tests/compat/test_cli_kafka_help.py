@@ -11,9 +11,11 @@ from penstock.cli.kafka.parsing import UsageError, parse
 from penstock.cli.kafka.tool import HELP, VERSION, Tool
 from tests.compat.kafka_tools import JAVA_CLASSES, java, ours
 
-TRANSACTION_COMMANDS = (
-    "list", "describe", "describe-producers", "abort", "find-hanging", "forceTerminateTransaction",
-)  # fmt: skip
+COMMANDS = {
+    "transactions": ("list", "describe", "describe-producers", "abort", "find-hanging", "forceTerminateTransaction"),
+    "features": ("describe", "upgrade", "downgrade", "disable", "version-mapping", "feature-dependencies"),
+}
+"""Of the tools whose first word is one; each command has a help of its own."""
 _FLAG = re.compile(r"^ {0,4}(?:-\w, )?--([a-zA-Z][\w.-]*)", re.MULTILINE)
 
 
@@ -28,10 +30,9 @@ def test_every_flag_of_kafka_is_known(name: str) -> None:
     shown = java(name, "--help")
     flags = set(_FLAG.findall(shown.out + shown.err))
     assert len(flags) >= 4, shown
-    if name == "transactions":
-        for command in TRANSACTION_COMMANDS:
-            more = java(name, command, "--help")
-            flags |= set(_FLAG.findall(more.out + more.err))
+    for command in COMMANDS.get(name, ()):
+        more = java(name, command, "--help")
+        flags |= set(_FLAG.findall(more.out + more.err))
     tool = tool_of(name)
     known = {option.name: option for option in (*tool.options, HELP, VERSION)}
     assert not flags - known.keys(), "not known here"

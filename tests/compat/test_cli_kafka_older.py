@@ -101,6 +101,25 @@ def test_election_and_consumer(broker: Broker, tmp_path: Path) -> None:
     assert (read.code, sorted(read.out.split())) == (0, ["one", "two"])
 
 
+def test_other_tools_by_zookeeper(broker: Broker, zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    def typed(line: str) -> Done:
+        tool, *arguments = line.replace("localhost:2181", zookeeper.hosts).split()
+        return ours(tool.removeprefix("kafka-").removesuffix(".sh").replace("-", "_"), *arguments, cwd=tmp_path)
+
+    typed("kafka-topics.sh --create --zookeeper localhost:2181 --replication-factor 1 --partitions 1 --topic by_zk")
+    ours("console_producer", "--bootstrap-server", broker.bootstrap, "--topic", "by_zk", stdin="one\n")
+    alter = "kafka-configs.sh --zookeeper localhost:2181 --entity-type topics --entity-name by_zk"
+    assert typed(f"{alter} --alter --add-config retention.ms=77777").code == 0
+    assert "retention.ms=77777" in typed(f"{alter} --describe").out
+    read = "kafka-console-consumer.sh --zookeeper localhost:2181 --topic by_zk --from-beginning --max-messages 1"
+    assert typed(f"{read} --group zk-group").out == "one\n"
+    assert "zk-group" in typed("kafka-consumer-groups.sh --zookeeper localhost:2181 --list").out.split()
+    (tmp_path / "move.json").write_text('{"version":1,"partitions":[{"topic":"by_zk","partition":0,"replicas":[1]}]}')
+    move = "kafka-reassign-partitions.sh --zookeeper localhost:2181 --reassignment-json-file move.json"
+    assert "Successfully started partition reassignment for by_zk-0" in typed(f"{move} --execute").out
+    assert "is completed." in typed(f"{move} --verify").out
+
+
 def test_without_a_usable_zookeeper(broker: Broker, zookeeper: ZooKeeper) -> None:
     nobody = ours("topics", "--zookeeper", "127.0.0.1:1", "--list")
     assert (nobody.code, nobody.out.count("\n")) == (1, 1)

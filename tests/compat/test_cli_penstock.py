@@ -1,4 +1,4 @@
-"""The `penstock` command against Apache Kafka: the same tools, and the APIs that only Kafka serves so far."""
+"""The `penstock` command against both brokers: the same lines, the same answers; and what only Kafka serves so far."""
 
 from __future__ import annotations
 
@@ -12,28 +12,34 @@ from typing import Any
 
 import pytest
 
-from penstock import AclBinding, AclOperation, AclPermission, Admin, ResourceType
-from tests.support.brokers import ROOT, KafkaBroker
+from penstock import AclBinding, AclOperation, AclPermission, Admin, Consumer, ResourceType
+from tests.compat.hanging import write_hanging
+from tests.support.brokers import ROOT, Broker, KafkaBroker, PenstockBroker
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    settings = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
-    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), settings)
+@pytest.fixture(scope="module", params=["penstock", "kafka"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    directory = tmp_path_factory.mktemp(request.param)
+    # Transactions of which no coordinator knows are let pass, so that one can hang.
+    settings = {"transaction.partition.verification.enable": "false"}
+    broker: Broker = PenstockBroker(directory, settings)
+    if request.param == "kafka":
+        authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+        settings |= {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
+        broker = KafkaBroker(directory, settings)
     broker.start()
     yield broker
     broker.stop()
 
 
 @pytest.fixture
-def tool(kafka: KafkaBroker) -> Run:
+def tool(cluster: Broker) -> Run:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
-        "PENSTOCK_BOOTSTRAP_SERVER": kafka.bootstrap,
+        "PENSTOCK_BOOTSTRAP_SERVER": cluster.bootstrap,
         "XDG_CONFIG_HOME": "/nonexistent",
     }
 
@@ -111,10 +117,37 @@ def test_elections_and_moves(tool: Run, topic: str) -> None:
     assert document(tool("reassign", "move", f"{topic}:0=1", "-y"))[0]["to"] == [1]
     assert document(tool("reassign", "list")) == []
     assert "broker 7" in refused(tool("reassign", "move", f"{topic}:0=7", "-y"))
-    assert document(tool("transactions", "find-hanging")) == []
+    assert document(tool("elect-leaders", f"{topic}:0", "--unclean", "-y"))[0]["elected"] is False
+    assert "will not elect leaders" in refused(tool("elect-leaders", f"{topic}:0", "--unclean"))
+    assert f"{topic}-0" in refused(tool("reassign", "cancel", f"{topic}:0", "-y")), "nothing is being moved"
 
 
-def test_groups_and_files(tool: Run, topic: str, kafka: KafkaBroker) -> None:
+def test_a_hanging_transaction_is_found_and_aborted(tool: Run, topic: str, cluster: Broker) -> None:
+    document(tool("topics", "create", topic))
+    assert document(tool("transactions", "find-hanging", "-t", topic)) == []
+    write_hanging(cluster, topic)
+    (found,) = document(tool("transactions", "find-hanging", "-t", topic, "--older-than", "0s"))
+    assert (found["producer_id"], found["start_offset"]) == (4711, 0)
+    assert "began at offset 7" in refused(tool("transactions", "abort", f"{topic}:0", "--start-offset", "7", "-y"))
+    assert "--yes" in refused(tool("transactions", "abort", f"{topic}:0", "--start-offset", "0"))
+    (done,) = document(tool("transactions", "abort", f"{topic}:0", "--start-offset", "0", "-y"))
+    assert (done["producer_id"], done["result"]) == (4711, "aborted")
+    assert document(tool("transactions", "find-hanging", "-t", topic, "--older-than", "0s")) == []
+
+
+def test_offsets_of_a_group_with_members_are_theirs(tool: Run, topic: str, cluster: Broker) -> None:
+    document(tool("topics", "create", topic))
+    with Consumer(bootstrap_servers=cluster.bootstrap, group_id=topic) as member:
+        member.subscribe([topic])
+        while not member.assignment():
+            member.poll(100)
+        reset = ("groups", "reset-offsets", topic, "-t", topic, "--to-latest")
+        assert topic in refused(tool(*reset, "--execute"))
+        assert "members" in refused(tool(*reset, "--execute"))
+        assert topic in refused(tool("groups", "delete", topic, "-y"))
+
+
+def test_groups_and_files(tool: Run, topic: str, cluster: Broker) -> None:
     document(tool("topics", "create", topic))
     assert tool("produce", topic, stdin="a\nb\nc\n").returncode == 0
     assert tool("consume", topic, "-g", f"{topic}-g", "-n", "2", "-f", "%s").stdout == "ab"
@@ -122,12 +155,14 @@ def test_groups_and_files(tool: Run, topic: str, kafka: KafkaBroker) -> None:
     (row,) = document(tool("groups", "reset-offsets", f"{topic}-g", "--all-topics", "--to-latest", "--execute"))
     assert (row["old_offset"], row["new_offset"]) == (2, 3)
     assert document(tool("groups", "delete", f"{topic}-g", "-y"))[0]["result"] == "deleted"
-    dumped = tool("log", "dump", kafka.partition_dir(topic), "-r")
+    dumped = tool("log", "dump", cluster.partition_dir(topic), "-r")
     assert dumped.returncode == 0
     assert [json.loads(line)["value"] for line in dumped.stdout.splitlines() if '"value"' in line] == ["a", "b", "c"]
 
 
-def test_no_permission(tool: Run, topic: str, kafka: KafkaBroker) -> None:
+def test_no_permission(tool: Run, topic: str, cluster: Broker) -> None:
+    if isinstance(cluster, PenstockBroker):
+        pytest.skip("the Penstock broker has no access rules yet")
     document(tool("topics", "create", topic))
     denied = AclBinding(
         resource_type=ResourceType.TOPIC,
@@ -136,7 +171,7 @@ def test_no_permission(tool: Run, topic: str, kafka: KafkaBroker) -> None:
         operation=AclOperation.ALL,
         permission=AclPermission.DENY,
     )
-    with Admin(bootstrap_servers=kafka.bootstrap) as admin:
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
         admin.create_acls([denied])
     for arguments in (("topics", "describe"), ("topics", "delete", "-y"), ("consume", "-e"), ("produce", "-v", "x")):
         told = refused(tool(*arguments, topic))

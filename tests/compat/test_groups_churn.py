@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.compat.admin import create_topic
-from tests.compat.groups import PROGRAMS, SHORT_SESSION_MS, GroupAdmin, GroupWatch, Host, eventually
+from tests.compat.churning import Churn, StartHost, starting_hosts
+from tests.compat.groups import PROGRAMS, SHORT_SESSION_MS, GroupAdmin, GroupWatch, eventually
 from tests.compat.writing import SteadyWriter
 from tests.support.brokers import Broker
 
@@ -33,65 +34,18 @@ CLIENTS = ("confluent-kafka", "aiokafka", "kafka-python", "java", "franz-go", "s
 
 
 @pytest.fixture
-def start_host(tmp_path: Path) -> Iterator[Callable[[str], Host]]:
-    started: list[Host] = []
-
-    def start(name: str) -> Host:
-        started.append(Host(PROGRAMS[name], tmp_path / f"{len(started)}-{name}.log"))
-        return started[-1]
-
-    yield start
-    for host in started:
-        host.kill()
+def start_host(tmp_path: Path) -> Iterator[StartHost]:
+    with starting_hosts(PROGRAMS, tmp_path) as start:
+        yield start
 
 
-class Churn:
-    """One random step after the other on one group."""
-
-    def __init__(self, watch: GroupWatch, bootstrap: str, start_host: Callable[[str], Host], seed: int) -> None:
-        self._watch = watch
-        self._bootstrap = bootstrap
-        self._start_host = start_host
-        self._random = random.Random(seed)
-        self._hosts = [start_host(name) for name in CLIENTS]
-        for host in self._hosts:
-            self._join(host)
-
-    def step(self) -> None:
-        (action,) = self._random.choices([self._come, self._go, self._crash], weights=[6, 4, 1])
-        action()
-
-    def _join(self, host: Host) -> None:
-        host.join(self._watch, self._bootstrap, session_ms=SHORT_SESSION_MS * 2)
-
-    def _come(self) -> None:
-        if len(self._watch.current()) < MEMBERS_MAX:
-            self._join(self._random.choice(self._hosts))
-
-    def _go(self) -> None:
-        host = self._random.choice(self._hosts)
-        staying = [name for name in host.members_of(self._watch) if not self._watch.members[name].is_leaving]
-        if staying and len(self._watch.current()) > 2:
-            host.leave(self._random.choice(staying))
-
-    def _crash(self) -> None:
-        """A program dies with all its members and is started again with one."""
-        host = self._random.choice([one for one in self._hosts if one.program.name != "java"])
-        host.crash()
-        self._hosts.remove(host)
-        self._hosts.append(self._start_host(host.program.name))
-        self._join(self._hosts[-1])
-
-
-def test_churn_ends_in_a_stable_group(
-    start_broker: Callable[..., Broker], topic: str, start_host: Callable[[str], Host]
-) -> None:
+def test_churn_ends_in_a_stable_group(start_broker: Callable[..., Broker], topic: str, start_host: StartHost) -> None:
     broker = start_broker(group_min_session_timeout_ms="1000")
     create_topic(broker.bootstrap, topic, PARTITIONS)
     watch = GroupWatch(topic, topic, PARTITIONS, "range")
     chance = random.Random(SEED)
     with SteadyWriter(broker.bootstrap, topic, PARTITIONS, interval_s=0.2) as writer:
-        churn = Churn(watch, broker.bootstrap, start_host, SEED)
+        churn = Churn(watch, broker.bootstrap, start_host, clients=CLIENTS, members_max=MEMBERS_MAX, seed=SEED)
         deadline = time.monotonic() + CHURN_S
         while time.monotonic() < deadline:
             churn.step()

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from penstock import Producer
+from tests.support import peers
 from tests.support.brokers import ROOT, PenstockBroker
 from tests.support.ports import free_port
 
@@ -402,9 +403,19 @@ def on_terminal(
     *arguments: str, answer: bytes = b"", interrupt_at: bytes | None = None, **environment: str
 ) -> tuple[int, str]:
     """The exit code and what a terminal shows."""
+    return terminal([*COMMAND, *arguments], answer=answer, interrupt_at=interrupt_at, **environment)
+
+
+def shell_on_terminal(line: str) -> tuple[int, str]:
+    return terminal(["sh", "-c", line])
+
+
+def terminal(
+    command: list[str], *, answer: bytes = b"", interrupt_at: bytes | None = None, **environment: str
+) -> tuple[int, str]:
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
+        command,
         env={**os.environ, **ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120", **environment},
         stdin=child,
         stdout=child,
@@ -460,6 +471,21 @@ def test_ctrl_c_gives_the_terminal_back(tool: Run, broker: PenstockBroker, topic
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), "the cursor is visible again"
 
 
+def test_reading_into_a_file_shows_how_far_it_is(tool: Run, broker: PenstockBroker, topic: str, tmp_path: Path) -> None:
+    good(tool("topics", "create", topic))
+    good(tool("perf", "produce", topic, "-n", "3000", "-s", "100"))
+    command = " ".join([*COMMAND, "consume", topic, "-b", broker.bootstrap, "-f", r"'%o\n'"])
+    for end, shown_bar in (("-e", True), ("-n 3000", False)):
+        file = tmp_path / "records"
+        code, shown = shell_on_terminal(f"{command} {end} > {file}")
+        assert code == 0, shown
+        assert len(file.read_text().splitlines()) == 3000
+        assert ("Reading" in shown) is shown_bar, "a bar needs an end that is known"
+    code, shown = shell_on_terminal(f"{command} -e")
+    assert code == 0
+    assert "Reading" not in shown, "the records themselves show it"
+
+
 # -- Help and completion -------------------------------------------------------------------------------------------
 
 
@@ -471,7 +497,7 @@ HEAVY = ("asyncio", "rich", "uvloop", "penstock.client", "penstock.protocol", "p
     [
         [], ["topics"], ["topics", "create"], ["configs", "set"], ["groups", "reset-offsets"], ["produce"], ["consume"],
         ["records", "delete"], ["cluster"], ["log", "dump"], ["transactions"], ["perf", "produce"], ["elect-leaders"],
-        ["reassign", "move"], ["completion"],
+        ["reassign", "move"], ["completion"], ["serve"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -510,6 +536,44 @@ def test_completion_knows_live_names(tool: Run, broker: PenstockBroker, topic: s
     )  # fmt: skip
     assert f"plain,{topic}" in done.stdout
     assert done.stderr == ""
+
+
+SHELLS = {
+    "bash": (
+        'eval "$(penstock completion bash)"; COMP_WORDS=(penstock topics describe {typed}); COMP_CWORD=3; '
+        'COMPREPLY=(); _penstock_completion penstock; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    ),
+    "zsh": (
+        'compdef() {{ : }}; eval "$(penstock completion zsh)"; compadd() {{ print -l -- $completions }}; '
+        "words=(penstock topics describe {typed}); CURRENT=4; _penstock_completion"
+    ),
+    "fish": 'penstock completion fish | source; complete -C "penstock topics describe {typed}"',
+}
+
+
+FOREIGN_SHELLS = {"zsh": peers.zsh, "fish": peers.fish}
+
+
+@pytest.mark.parametrize("shell", list(SHELLS))
+def test_every_shell_completes_live_names(
+    tool: Run, broker: PenstockBroker, topic: str, tmp_path: Path, shell: str
+) -> None:
+    if shell in FOREIGN_SHELLS:
+        FOREIGN_SHELLS[shell]()
+    good(tool("topics", "create", topic))
+    command = tmp_path / "penstock"
+    script = 'from penstock.cli.main import main; main(prog_name="penstock")'
+    command.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{script}' \"$@\"\n")
+    command.chmod(0o755)
+    done = subprocess.run(
+        [shell, "-c", SHELLS[shell].format(typed=topic[:-1])],
+        env={
+            **os.environ, **ENVIRONMENT, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PENSTOCK_BOOTSTRAP_SERVER": broker.bootstrap, "HOME": str(tmp_path),
+        },
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert topic in done.stdout.split(), done.stderr
 
 
 def test_a_misspelt_command_is_guessed() -> None:

@@ -177,23 +177,42 @@ def _build(command: list[str | Path], cwd: Path) -> None:
         raise RuntimeError(f"{command[0]} failed:\n{(run.stdout + run.stderr)[-4000:]}")
 
 
-@_once
-def kcat() -> Path:
-    """kcat, installed as a Debian package when this user may do that."""
-    found = shutil.which("kcat") or shutil.which("kafkacat")
+def _debian_program(package: str, *names: str) -> Path:
+    """A program by one of its names, installed as a Debian package when this user may do that."""
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is not None:
         return Path(found)
-    remedy = "install the package kcat (as root: apt-get install kcat)"
+    remedy = f"install the package {package} (as root: apt-get install {package})"
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
-        raise PeerMissingError("no kcat on this machine", remedy)
+        raise PeerMissingError(f"no {package} on this machine", remedy)
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     with locked(cache_root() / "apt.lock"):
-        if shutil.which("kcat") is None:
-            say("kcat (Debian package): installing")
+        if shutil.which(names[0]) is None:
+            say(f"{package} (Debian package): installing")
             fetch([apt, "-q", "update"], what="package lists", remedy=remedy, env=quiet)
-            fetch([apt, "-q", "install", "-y", "kcat"], what="kcat", remedy=remedy, env=quiet)
-    return _program("kcat", remedy)
+            fetch(
+                [apt, "-q", "install", "-y", "--no-install-recommends", package], what=package, remedy=remedy, env=quiet
+            )
+    return _program(names[0], remedy)
+
+
+@_once
+def kcat() -> Path:
+    """kcat, or kafkacat as it was called."""
+    return _debian_program("kcat", "kcat", "kafkacat")
+
+
+@_once
+def zsh() -> Path:
+    """A shell to complete in."""
+    return _debian_program("zsh", "zsh")
+
+
+@_once
+def fish() -> Path:
+    """Another shell to complete in."""
+    return _debian_program("fish", "fish")
 
 
 @_once
@@ -250,6 +269,8 @@ ALL: tuple[Callable[[], Path], ...] = (
     streams_classes,
     zookeeper_jars,
     kcat,
+    zsh,
+    fish,
     node_programs,
     go_programs,
 )

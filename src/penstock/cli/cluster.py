@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, output_option
 

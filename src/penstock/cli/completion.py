@@ -31,15 +31,14 @@ def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str)
 def _complete(
     ctx: click.Context, param: click.Parameter, incomplete: str, ask: Callable[[Any], Any]
 ) -> list[CompletionItem]:
-    from penstock.base.config.declaration import ConfigErrors
-    from penstock.base.errors import KafkaError
-    from penstock.cli.connection import connection_from
+    from penstock.cli.connection_options import connection_from
+    from penstock.cli.failures import EXPECTED
 
     given = {**ctx.params, "timeout": _LIMIT_S}
     try:
         with connection_from(given).admin() as admin:
             names = ask(admin)
-    except (KafkaError, ConfigErrors, OSError, click.ClickException):
+    except (*EXPECTED, click.ClickException):
         return []
     already = ctx.params.get(param.name or "") or ()
     taken = set(already) if isinstance(already, (list, tuple)) else set()

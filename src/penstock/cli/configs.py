@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from penstock.cli import parsing
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, Row, output_option

@@ -17,10 +17,12 @@ import click
 from penstock.base.types import TopicPartition
 from penstock.cli import parsing
 from penstock.cli.completion import complete_groups, complete_topics
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import coloured, fail
 from penstock.cli.nouns import HELP
 from penstock.cli.output import show_time, to_json
+from penstock.cli.progress import Progress
 
 _POLL_MS: Final = 250
 
@@ -208,19 +210,36 @@ def _read_partitions(
     for tp in reading:
         consumer.seek(tp, starts[tp])
     heard = time.monotonic()
-    while reading:
-        records = consumer.poll(_POLL_MS)
-        wanted = [each for each in records if each.offset < ends.get(TopicPartition(each.topic, each.partition), 2**63)]
-        if printer.print(wanted):
-            return
-        done = {tp for tp in reading if tp in ends and consumer.position(tp) >= ends[tp]}
-        if done:
-            reading -= done
-            consumer.pause(done)
-        now = time.monotonic()
-        heard = now if records else heard
-        if idle_s is not None and now - heard >= idle_s:
-            return
+    with _progress(starts, ends, printer.room) as progress:
+        while reading:
+            records = consumer.poll(_POLL_MS)
+            wanted = [
+                each for each in records if each.offset < ends.get(TopicPartition(each.topic, each.partition), 2**63)
+            ]
+            progress.advance(len(wanted))
+            if printer.print(wanted):
+                return
+            done = {tp for tp in reading if tp in ends and consumer.position(tp) >= ends[tp]}
+            if done:
+                reading -= done
+                consumer.pause(done)
+            now = time.monotonic()
+            heard = now if records else heard
+            if idle_s is not None and now - heard >= idle_s:
+                return
+
+
+def _progress(
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], records_max: int | None
+) -> Progress:
+    """For those who write to a file and wait: how far it is, where the end is known. On a terminal, records show that.
+
+    Offsets without a record (of compacted topics, and markers of transactions) make the total a little too high.
+    """
+    known = len(ends) == len(starts)
+    total = sum(max(0, ends[tp] - start) for tp, start in starts.items()) if known else 0
+    total = total if records_max is None else min(total, records_max)
+    return Progress("Reading", total=total, enabled=known and not sys.stdout.isatty())
 
 
 def _read_group(consumer: Any, printer: _Printer, idle_s: float | None, *, exits: bool) -> None:

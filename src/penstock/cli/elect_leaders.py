@@ -6,7 +6,8 @@ import click
 
 from penstock.cli import parsing
 from penstock.cli.confirm import confirm, yes_option
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP
 from penstock.cli.output import Output, Row, output_option
 

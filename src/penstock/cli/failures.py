@@ -1,6 +1,7 @@
-"""What went wrong, as one sentence with its remedy, and the exit code that says so.
+"""What went wrong, as one sentence with its remedy, and the exit code that says so: for `penstock` and Kafka's tools.
 
-`reported()` is put around everything that a command does: errors of the cluster, of settings and of files end with
+`sentences()` is the text of whatever may be expected to fail: the cluster, settings, files, or what a command itself
+found (`Failed`). `reported()` is put around everything that a `penstock` command does: such errors end with
 `error: ...` and 1, Ctrl-C with 130, a reader that went away (`| head`) silently. Usage errors are click's, with 2.
 What is none of these is a fault of ours and keeps its traceback.
 """
@@ -9,11 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
-
-import click
 
 from penstock.base.config.declaration import ConfigErrors
 from penstock.base.errors import ErrorCode, KafkaError
@@ -23,22 +22,22 @@ INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 """As of a program that SIGPIPE ended."""
 
-_REMEDIES: Final = {
+REMEDIES: Final = {
     ErrorCode.UNSUPPORTED_VERSION: "`penstock cluster apis` lists what a broker serves",
     ErrorCode.GROUP_ID_NOT_FOUND: "`penstock groups list` shows the groups",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`penstock topics list` shows the topics",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`penstock transactions list` shows them",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "check sasl.mechanism and the credentials in --command-config or the profile",
 }
+_COLOURS: Final = {"error": 31, "warning": 33}
 
 
-class Failure(click.ClickException):
+class Failed(Exception):  # noqa: N818 - named for what happened
     """A command cannot do what it was asked to; the message has the remedy."""
 
-    exit_code = FAILED
 
-    def show(self, file: Any = None) -> None:
-        warn_or_fail("error", self.message)
+EXPECTED: Final = (Failed, KafkaError, ConfigErrors, OSError)
+"""What has a sentence. BrokenPipeError is an OSError too, and is to be caught before."""
 
 
 @contextmanager
@@ -51,20 +50,21 @@ def reported() -> Iterator[None]:
         _flush_quietly()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        _leave_reader()
-    except (KafkaError, ConfigErrors, OSError) as error:
-        for each in sentences(error):
-            warn_or_fail("error", each)
+        drop_output()
+        sys.exit(READER_GONE)
+    except EXPECTED as error:
+        for each in sentences(error, REMEDIES):
+            say("error", each)
         sys.exit(FAILED)
 
 
-def sentences(error: Exception) -> list[str]:
+def sentences(error: Exception, remedies: Mapping[ErrorCode, str] | None = None) -> list[str]:
     """The error for people: one line for each thing that failed."""
     failures = getattr(error, "failures", None)
     if failures:
-        return [_with_remedy(each) for each in failures.values()]
+        return [_with_remedy(each, remedies or {}) for each in failures.values()]
     if isinstance(error, KafkaError):
-        return [_with_remedy(error)]
+        return [_with_remedy(error, remedies or {})]
     if isinstance(error, ConfigErrors):
         return [f"setting {each}" for each in error.problems]
     if isinstance(error, OSError) and error.strerror:
@@ -72,27 +72,28 @@ def sentences(error: Exception) -> list[str]:
     return [str(error)]
 
 
-def _with_remedy(error: KafkaError) -> str:
-    message = error.message.rstrip(".")
-    remedy = _REMEDIES.get(error.code)
-    return message if remedy is None or "penstock " in message else f"{message} ({remedy})"
+def _with_remedy(error: KafkaError, remedies: Mapping[ErrorCode, str]) -> str:
+    message = error.message or str(error)
+    remedy = remedies.get(error.code)
+    if remedy is None or "penstock " in message:
+        return message
+    return f"{message.rstrip('.')} ({remedy})"
 
 
 def fail(message: str) -> NoReturn:
     """End the command with one sentence."""
-    raise Failure(message)
+    raise Failed(message)
 
 
 def warn(message: str) -> None:
     """Say something that does not end the command."""
-    warn_or_fail("warning", message)
+    say("warning", message)
 
 
-def warn_or_fail(word: str, message: str) -> None:
-    """One line on stderr, coloured on a terminal only; a newline that a server put into its message does no harm."""
-    colour = {"error": "red", "warning": "yellow"}[word]
-    shown = click.style(f"{word}:", fg=colour, bold=True) if coloured(sys.stderr) else f"{word}:"
-    click.echo(f"{shown} {message}", err=True, color=coloured(sys.stderr))
+def say(word: str, message: str) -> None:
+    """One line on stderr, coloured on a terminal only."""
+    shown = f"\x1b[{_COLOURS[word]}m\x1b[1m{word}:\x1b[0m" if coloured(sys.stderr) else f"{word}:"
+    print(f"{shown} {message}", file=sys.stderr, flush=True)
 
 
 def coloured(stream: Any) -> bool:
@@ -104,10 +105,9 @@ def _flush_quietly() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _leave_reader()
+        drop_output()
 
 
-def _leave_reader() -> NoReturn:
+def drop_output() -> None:
     """Nobody reads any more. What is buffered goes nowhere, so that the interpreter's last flush does not complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(READER_GONE)

@@ -11,7 +11,8 @@ from penstock.base.types import TopicPartition
 from penstock.cli import parsing
 from penstock.cli.completion import complete_groups
 from penstock.cli.confirm import confirm, yes_option
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, Row, output_option, show_count

@@ -22,8 +22,11 @@ _COMMANDS = {
     "reassign": ("penstock.cli.reassign", "Move replicas of partitions to other brokers."),
     "records": ("penstock.cli.records", "Delete records from the start of partitions."),
     "serve": ("penstock.cli.serve", "Run a broker in the foreground."),
+    "sql": ("penstock.cli.sql", "A shell for streaming SQL."),
+    "sql-server": ("penstock.cli.sql_server", "Run a server for streaming SQL in the foreground."),
     "topics": ("penstock.cli.topics", "List, describe, create, alter and delete topics."),
     "transactions": ("penstock.cli.transactions", "List, describe and end transactions."),
+    "up": ("penstock.cli.up", "Run a broker and a SQL server in the foreground, with one log."),
 }
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from penstock.cli.completion import complete_topics
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Output, Row, output_option

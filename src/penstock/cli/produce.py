@@ -12,7 +12,8 @@ import click
 
 from penstock.cli import parsing
 from penstock.cli.completion import complete_topics
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP
 from penstock.cli.output import to_json

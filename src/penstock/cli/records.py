@@ -10,7 +10,8 @@ import click
 from penstock.base.types import TopicPartition
 from penstock.cli import parsing
 from penstock.cli.confirm import confirm, yes_option
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Output, output_option

@@ -10,7 +10,8 @@ import click
 from penstock.cli import parsing
 from penstock.cli.completion import complete_topics
 from penstock.cli.confirm import confirm, yes_option
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, Row, output_option, show_count
 

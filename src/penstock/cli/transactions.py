@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from penstock.cli import parsing
 from penstock.cli.confirm import confirm, yes_option
-from penstock.cli.connection import Connection, connection_options
+from penstock.cli.connection import Connection
+from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, Row, output_option, show_time
 
@@ -76,16 +78,26 @@ def _described(each: Any) -> Row:
 
 @command.command("find-hanging")
 @click.option("-t", "--topic", help="Only partitions of this topic.")
+@click.option(
+    "--older-than",
+    default="15m",
+    show_default=True,
+    metavar="DURATION",
+    help="Only those that have written nothing for so long; no less than producers may take for a transaction.",
+)
 @output_option
 @connection_options
-def find_hanging(connection: Connection, output: Output, *, topic: str | None) -> None:
+def find_hanging(connection: Connection, output: Output, *, topic: str | None, older_than: str) -> None:
     """Show transactions that are open in a partition and that no coordinator knows any more."""
+    limit_ms = int(parsing.duration_s(older_than) * 1000)
     with connection.admin() as admin:
-        if topic is not None:
-            found = list(admin.find_hanging_transactions(topic=topic))
-        else:
-            nodes = admin.describe_cluster().nodes
-            found = [each for node in nodes for each in admin.find_hanging_transactions(broker=node.id)]
+        nodes = admin.describe_cluster().nodes if topic is None else ()
+        places: list[dict[str, Any]] = [{"topic": topic}] if topic is not None else [{"broker": it.id} for it in nodes]
+        found = [
+            each
+            for place in places
+            for each in admin.find_hanging_transactions(**place, max_transaction_timeout_ms=limit_ms)
+        ]
     rows = [
         {
             "topic": each.partition.topic,
@@ -120,3 +132,22 @@ def fence(connection: Connection, output: Output, *, transactional_ids: tuple[st
         admin.fence_producers(names)
     rows = [{"transactional_id": name, "result": "fenced"} for name in names]
     output.changes(rows, lambda row: f"Fenced {row['transactional_id']}.")
+
+
+@command.command()
+@click.argument("partition", metavar="TOPIC:PARTITION")
+@click.option("--start-offset", type=click.IntRange(min=0), required=True, metavar="N", help="Where it begins.")
+@yes_option
+@output_option
+@connection_options
+def abort(connection: Connection, output: Output, *, partition: str, start_offset: int, yes: bool) -> None:
+    """Abort one transaction in one partition, such as find-hanging shows: its records are never read as committed."""
+    from penstock.client.admin import abort_of
+
+    tp = parsing.partition(partition)
+    with connection.admin() as admin:
+        spec = abort_of(tp, admin.describe_producers([tp])[tp], start_offset)
+        confirm(f"abort the transaction of producer {spec.producer_id} in {partition}", yes=yes)
+        admin.abort_transaction(spec)
+    row = {"topic": tp.topic, "partition": tp.partition, "producer_id": spec.producer_id, "result": "aborted"}
+    output.changes([row], lambda row: f"Aborted the transaction of producer {row['producer_id']} in {partition}.")

@@ -120,8 +120,14 @@ def _plan_resource(image: ClusterImage, change: ConfigChange, rules: ConfigRules
         return _plan_broker(image, change, rules)
     raise KafkaError(
         ErrorCode.INVALID_REQUEST,
-        f"Settings of resource type {change.resource_type} cannot change, only those of topics (2) and brokers (4).",
+        f"{_kind(change.resource_type)} have no settings here; topics, brokers and their loggers have.",
     )
+
+
+def _kind(number: int) -> str:
+    if number in list(ConfigResourceType) and number != ConfigResourceType.UNKNOWN:
+        return ConfigResourceType(number).name.replace("_", " ").capitalize().removesuffix("s") + "s"
+    return f"Resources of type {number}"
 
 
 def _plan_topic(image: ClusterImage, change: ConfigChange, rules: ConfigRules) -> list[Delta]:

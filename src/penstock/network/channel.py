@@ -13,15 +13,13 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from penstock.network.address import Address
-from penstock.network.backoff import backoff_ms
+from penstock.network.attempts import Attempts
 from penstock.network.connection import Connection
-from penstock.network.deadlines import DeadlineTimer
 from penstock.network.errors import (
     ClosedHere,
     ConnectFailed,
@@ -40,6 +38,7 @@ from penstock.network.session import SessionKeeper
 from penstock.network.settings import NetworkPorts, NetworkSettings
 from penstock.network.throttling import Pause
 from penstock.network.versions import VERSION_MAX, VersionTable
+from penstock.network.waiting import WaitingRequest, WaitingRequests
 
 log = logging.getLogger(__name__)
 
@@ -70,36 +69,6 @@ TRANSITIONS: Final = {
 }
 
 
-class WaitingRequest:
-    """A request that has not been sent. Without an API it only asks which versions the broker speaks."""
-
-    __slots__ = ("api_key", "at_least", "at_most", "deadline", "decode", "expects_answer", "future", "message")
-
-    def __init__(
-        self,
-        api_key: int | None,
-        message: object,
-        deadline: float,
-        future: asyncio.Future[Any],
-        at_least: int = 0,
-        at_most: int = VERSION_MAX,
-        decode: Decode | None = None,
-        expects_answer: bool = True,
-    ) -> None:
-        self.api_key = api_key
-        self.message = message
-        self.deadline = deadline
-        self.future = future
-        self.at_least = at_least
-        self.at_most = at_most
-        self.decode = decode
-        self.expects_answer = expects_answer
-
-    def fail(self, error: NetworkError) -> None:
-        if not self.future.done():
-            self.future.set_exception(error.for_request(was_sent=False))
-
-
 class NodeChannel:
     """`on_room`, if set, is called when `has_room` may have become true."""
 
@@ -123,21 +92,18 @@ class NodeChannel:
         self._security = security
         self._observer = observer
         self._clock = ports.clock
-        self._waiting: deque[WaitingRequest] = deque()
-        self._timer = DeadlineTimer(ports.clock, ports.tasks, self._expire)
+        self._waiting = WaitingRequests(ports, self._late)
+        self._attempts = Attempts(ports, settings)
         self._pause = Pause(ports.clock, ports.tasks, self._resume)
         self._connection: Connection | None = None
         self._ending: list[Connection] = []
         """Over, but their sockets are not closed yet."""
         self._session: SessionKeeper | None = None
         self._attempt: asyncio.Task[None] | None = None
-        self._failures = 0
-        self._failure: NetworkError | None = None
         self._opening: Address | None = None
         """Where the attempt goes that is under way."""
         self._has_socket = False
         """Whether something accepted that attempt."""
-        self._not_before = 0.0
 
     # Sending.
 
@@ -155,7 +121,8 @@ class NodeChannel:
     @property
     def is_blocked(self) -> bool:
         """Whether a request would be refused at once: the last attempt to connect has just failed."""
-        return self.state is ChannelState.IDLE and self._failure is not None and self._in_backoff()
+        attempts = self._attempts
+        return self.state is ChannelState.IDLE and attempts.failure is not None and attempts.is_too_soon
 
     def hold_back(self, throttle_time_ms: int) -> None:
         """The broker wants no requests for so long (KIP-219).
@@ -225,11 +192,11 @@ class NodeChannel:
         if self.state is ChannelState.CLOSED:
             return
         self._go(ChannelState.CLOSED)
-        self._timer.stop()
+        self._waiting.stop()
         self._pause.stop()
         if self._connection is not None:
             self._connection.close()
-        self._fail_waiting(ClosedHere(None, f"the channel to {self.name} was closed"))
+        self._waiting.fail_all(ClosedHere(None, f"the channel to {self.name} was closed"))
         if self._attempt is not None:
             self._attempt.cancel()
             await asyncio.gather(self._attempt, return_exceptions=True)
@@ -247,8 +214,7 @@ class NodeChannel:
         if refusal is not None:
             request.fail(refusal)
             return
-        self._waiting.append(request)
-        self._timer.watch(request.deadline)
+        self._waiting.add(request)
         if self.state is ChannelState.IDLE:
             self._connect()
 
@@ -257,27 +223,16 @@ class NodeChannel:
         if self.state is ChannelState.CLOSED:
             return ClosedHere(None, f"the channel to {self.name} was closed")
         if self.is_blocked:
-            return self._failure
-        if len(self._waiting) >= self._settings.queued_requests_max:
-            self._waiting = deque(request for request in self._waiting if not request.future.done())
-        if len(self._waiting) >= self._settings.queued_requests_max:
+            return self._attempts.failure
+        if not self._waiting.has_room(self._settings.queued_requests_max):
             return QueueFull(
                 self._connection.address if self._connection else None,
                 f"{len(self._waiting)} requests wait for {self.name} already: send fewer, or raise queued_requests_max",
             )
         return None
 
-    def _expire(self, now: float) -> float | None:
-        kept: deque[WaitingRequest] = deque()
-        for request in self._waiting:
-            if request.future.done():
-                continue
-            if request.deadline > now:
-                kept.append(request)
-                continue
-            request.fail(RequestTimedOut(self._address(), f"a request was not sent in time: {self._why_waiting()}"))
-        self._waiting = kept
-        return min((request.deadline for request in kept), default=None)
+    def _late(self) -> NetworkError:
+        return RequestTimedOut(self._address(), f"a request was not sent in time: {self._why_waiting()}")
 
     def _address(self) -> Address | None:
         return self._connection.address if self._connection is not None else self._opening
@@ -293,7 +248,8 @@ class NodeChannel:
                 "security.protocol its own?"
             )
         if self._connection is None:
-            before = f"; the last attempt: {self._failure.reason}" if self._failure is not None else ""
+            failure = self._attempts.failure
+            before = f"; the last attempt: {failure.reason}" if failure is not None else ""
             return f"no connection came about: is the host up, and is there a firewall on the way?{before}"
         if self._pause.until:
             return "the broker throttles this client: send less, or raise its quota"
@@ -303,18 +259,13 @@ class NodeChannel:
         if self._connection is not None:
             self._connection.release(_THROTTLED)
 
-    def _fail_waiting(self, error: NetworkError) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for request in waiting:
-            request.fail(error)
-
     # Dispatching.
 
     def _pump(self) -> None:
         """Send what waits, as far as there is room."""
         connection = self._connection
         while self._waiting and connection is not None and connection.has_room:
-            self._dispatch(connection, self._waiting.popleft())
+            self._dispatch(connection, self._waiting.take())
             connection = self._connection
         if self.on_room is not None and self.has_room:
             self.on_room()
@@ -356,27 +307,12 @@ class NodeChannel:
         assert state in TRANSITIONS[self.state], f"{self.name}: {self.state} -> {state}"
         self.state = state
 
-    def _in_backoff(self) -> bool:
-        return self._clock.monotonic() < self._not_before
-
-    def _back_off(self, since: float) -> None:
-        settings = self._settings
-        delay_ms = backoff_ms(
-            settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, self._failures, self._ports.rng
-        )
-        self._not_before = since + delay_ms / 1000
-
     def _connect(self) -> None:
         self._go(ChannelState.CONNECTING)
         self._opening, self._has_socket = None, False
         self._attempt = self._ports.tasks.spawn(self._open(), name=f"connect to {self.name}")
 
     async def _open(self) -> None:
-        settings = self._settings
-        timeout_ms = min(
-            settings.socket_connection_setup_timeout_ms << min(self._failures, 16),
-            settings.socket_connection_setup_timeout_max_ms,
-        )
         security, began = self._security, self._clock.monotonic()
         try:
             address = self._endpoint()
@@ -386,8 +322,8 @@ class NodeChannel:
             opening = await open_connection(
                 address,
                 self._ports,
-                settings,
-                timeout_ms=timeout_ms,
+                self._settings,
+                timeout_ms=self._attempts.timeout_ms,
                 steps=security.steps,
                 tls=security.tls,
                 on_connected=self._accepted,
@@ -410,11 +346,9 @@ class NodeChannel:
         if connection.close_reason is not None:
             self._failed(ConnectFailed(connection.address, connection.close_reason.reason))
             return
-        if self._failures:
+        if self._attempts.failures:
             log.info("connected again", extra={"to": self.name, "address": str(connection.address)})
-        self._failures = 0
-        self._failure = None
-        self._back_off(self._clock.monotonic())
+        self._attempts.succeeded()
         self._connection = connection
         self.versions = opening.versions
         connection.on_closed = self._lost
@@ -440,16 +374,14 @@ class NodeChannel:
     def _failed(self, error: NetworkError) -> None:
         if self.state is ChannelState.CLOSED:
             return
-        self._failures += 1
-        self._failure = error
+        self._attempts.failed(error)
         # The first failure is news; the following ones are the same news.
-        level = logging.WARNING if self._failures == 1 else logging.DEBUG
+        level = logging.WARNING if self._attempts.failures == 1 else logging.DEBUG
         log.log(level, "cannot connect: %s", error, extra={"to": self.name})
         if self._observer is not None:
             self._observer.connect_failed(self.name, error)
         self._go(ChannelState.IDLE)
-        self._back_off(self._clock.monotonic())
-        self._fail_waiting(error)
+        self._waiting.fail_all(error)
 
     def _lost(self, reason: NetworkError) -> None:
         self._ending = [each for each in (*self._ending, self._connection) if each is not None and not each.is_gone]
@@ -465,11 +397,10 @@ class NodeChannel:
             return
         log.debug("connection ended: %s", reason, extra={"to": self.name})
         self._go(ChannelState.IDLE)
-        # To have closed it ourselves is no reason to refuse the next request.
-        self._failure = None if isinstance(reason, ClosedHere) else reason
+        self._attempts.lost(reason)
         if not self._waiting:
             return
-        if self._in_backoff():
-            self._fail_waiting(reason)
+        if self._attempts.is_too_soon:
+            self._waiting.fail_all(reason)
         else:
             self._connect()

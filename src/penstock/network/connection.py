@@ -161,9 +161,10 @@ class Connection(asyncio.BufferedProtocol):
             deadline = now + (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
             self._in_flight.add(PendingRequest(api_key, version, correlation_id, deadline, decode, future, now))
             self._timer.watch(deadline)
-        self._write(parts)
+        size = sum(map(len, parts))
+        self._write(parts, size)
         if self.on_sent is not None:
-            self.on_sent(api_key, sum(len(part) for part in parts))
+            self.on_sent(api_key, size)
         if not expects_answer and not future.done():
             future.set_result(None)
         return future
@@ -268,10 +269,10 @@ class Connection(asyncio.BufferedProtocol):
             request.future.set_result(result)
         return self.close_reason is None
 
-    def _write(self, parts: list[Any]) -> None:
+    def _write(self, parts: list[Any], size: int) -> None:
         if len(parts) == 1:
             self._transport.write(parts[0])
-        elif sum(len(part) for part in parts) <= JOINED_BYTES_MAX:
+        elif size <= JOINED_BYTES_MAX:
             self._transport.write(b"".join(parts))
         else:
             self._transport.writelines(parts)

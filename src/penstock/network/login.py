@@ -150,6 +150,7 @@ def _from_endpoint(
         url=url or "",
         client_id=settings.sasl_oauthbearer_client_credentials_client_id or options.get("clientId"),
         client_secret=settings.sasl_oauthbearer_client_credentials_client_secret or options.get("clientSecret"),
+        assertion_file=settings.sasl_oauthbearer_assertion_file,
         scope=settings.sasl_oauthbearer_scope or options.get("scope"),
         extensions={
             name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")

@@ -24,6 +24,7 @@ class SecuritySettings:
     sasl_oauthbearer_token_endpoint_url: str | None = None
     sasl_oauthbearer_client_credentials_client_id: str | None = None
     sasl_oauthbearer_client_credentials_client_secret: str | None = field(default=None, repr=False)
+    sasl_oauthbearer_assertion_file: str | None = None
     sasl_oauthbearer_scope: str | None = None
     sasl_oauthbearer_header_urlencode: bool = False
     sasl_login_connect_timeout_ms: int | None = None

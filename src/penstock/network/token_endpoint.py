@@ -1,4 +1,7 @@
-"""Tokens from an OAuth server: the client-credentials grant (RFC 6749, 4.4; KIP-768), or a token in a file.
+"""Tokens from an OAuth server, or from a file.
+
+The server gives them for a client's id and secret (RFC 6749, 4.4; KIP-768), or for an assertion: a JWT that somebody
+else has signed and keeps fresh in a file (RFC 7523; KIP-1139).
 
 The request is an ordinary HTTP POST made with the standard library in a worker thread; time and size are bounded. A
 server that is out of order is asked a few times, with back-off; one that says no is not asked again.
@@ -29,6 +32,8 @@ TIMEOUT_MS: Final = 10_000
 """Where nothing is set; Kafka would wait for ever."""
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 _TOLD_MAX: Final = 200
+_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_ASSERTION_KEY: Final = "sasl.oauthbearer.assertion.file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,7 @@ class TokenEndpoint:
     url: str
     client_id: str | None
     client_secret: str | None = field(repr=False)
+    assertion_file: str | None = None
     scope: str | None = None
     extensions: Mapping[str, str] = field(default_factory=dict)
     url_encode: bool = False
@@ -53,9 +59,10 @@ class TokenEndpoint:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             reason = "set it to the https, http or file URL that tokens come from"
             found.append(Problem(key=URL_KEY, value=self.url or None, reason=reason))
-        if not self.client_id or self.client_secret is None:
+        if not self.assertion_file and (not self.client_id or self.client_secret is None):
             key = "sasl.oauthbearer.client.credentials.client." + ("id" if not self.client_id else "secret")
-            found.append(Problem(key=key, reason="a token endpoint wants a client id and secret: set both"))
+            reason = "a token endpoint wants a client id and secret, or an assertion: set both, or the assertion's file"
+            found.append(Problem(key=key, reason=reason))
         return found
 
     async def fetch(self, ports: NetworkPorts) -> Token:
@@ -89,16 +96,15 @@ class TokenEndpoint:
         parts = urlsplit(self.url)
         try:
             if parts.scheme == "file":
-                with open(url2pathname(parts.path), encoding="utf-8") as file:
-                    return file.read(ANSWER_BYTES_MAX).strip()
-            status, body = self._post()
+                return _read_file(url2pathname(parts.path))
+            status, body = self._post(self._request())
         except ssl.SSLError as error:
             raise AuthenticationFailed(None, f"TLS with {self.url} failed ({error}): check ssl.truststore") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ConnectFailed(None, f"no token from {self.url} ({error}): is that server up?") from error
         return self._read(status, body)
 
-    def _post(self) -> tuple[int, bytes]:
+    def _post(self, request: tuple[bytes, dict[str, str]]) -> tuple[int, bytes]:
         parts = urlsplit(self.url)
         connection = self._connection(parts.hostname or "", parts.port)
         try:
@@ -106,7 +112,7 @@ class TokenEndpoint:
             if connection.sock is not None:
                 connection.sock.settimeout((self.read_timeout_ms or TIMEOUT_MS) / 1000)
             target = parts.path or "/"
-            connection.request("POST", f"{target}?{parts.query}" if parts.query else target, *self._request())
+            connection.request("POST", f"{target}?{parts.query}" if parts.query else target, *request)
             response = connection.getresponse()
             return response.status, response.read(ANSWER_BYTES_MAX)
         finally:
@@ -120,17 +126,31 @@ class TokenEndpoint:
 
     def _request(self) -> tuple[bytes, dict[str, str]]:
         """Body and headers."""
-        name, secret = self.client_id or "", self.client_secret or ""
-        if self.url_encode:
-            name, secret = quote_plus(name), quote_plus(secret)
-        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {
-            "Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode("ascii"),
             "Accept": "application/json",
             "Cache-Control": "no-cache",
             "Content-Type": "application/x-www-form-urlencoded",
         }
+        form = {"scope": self.scope} if self.scope else {}
+        if self.assertion_file:
+            form |= {"grant_type": _JWT_BEARER, "assertion": self._assertion(self.assertion_file)}
+        else:
+            form["grant_type"] = "client_credentials"
+            headers["Authorization"] = self._basic()
         return urlencode(form).encode("ascii"), headers
+
+    def _assertion(self, path: str) -> str:
+        try:
+            return _read_file(path)
+        except OSError as error:
+            reason = f"the assertion in {path} cannot be read ({error.strerror}): check {_ASSERTION_KEY}"
+            raise AuthenticationFailed(None, reason) from error
+
+    def _basic(self) -> str:
+        name, secret = self.client_id or "", self.client_secret or ""
+        if self.url_encode:
+            name, secret = quote_plus(name), quote_plus(secret)
+        return "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode("ascii")
 
     def _read(self, status: int, body: bytes) -> Mapping[str, object]:
         try:
@@ -148,7 +168,13 @@ class TokenEndpoint:
         said = f"{self.url} answered {status}{f' ({told})' if told else ''} instead of a token"
         if status >= 500 or status == 429:
             return ConnectFailed(None, f"{said}: is that server in order?")
-        return AuthenticationFailed(None, f"{said}: check {URL_KEY}, client id, secret and scope")
+        credentials = _ASSERTION_KEY if self.assertion_file else "client id, secret"
+        return AuthenticationFailed(None, f"{said}: check {URL_KEY}, {credentials} and scope")
+
+
+def _read_file(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read(ANSWER_BYTES_MAX).strip()
 
 
 async def _pause(ports: NetworkPorts, pause_ms: float) -> None:

@@ -10,15 +10,13 @@ follow in a second walk, for the few consumers that ask for them.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.object cimport PyTypeObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MAX, int8_t, int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int8_t, int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
 from penstock.records._format cimport (
     DEFECT_TRAILING_BYTES, Fields, PyObject_GC_UnTrack, bytes_ptr, check_range, decode_headers, nullable_bytes,
-    penstock_new_tuple, read_fields, read_sized, wrapping_sum,
+    penstock_new_tuple, read_fields, read_int32, read_int64, read_sized, set_field, wrapping_sum,
 )
 
 from penstock.records.columns import BinaryColumn, HeaderColumn, RecordColumns
@@ -27,6 +25,11 @@ from penstock.records.record import ConsumerRecord
 
 cdef enum:
     RECORD_SIZE_MIN = 7
+    # Of the header of a batch, see `batch`.
+    LOG_OVERHEAD = 12
+    HEADER_SIZE = 61
+    MAGIC = 2
+    TIMESTAMP_TYPE_MASK = 0x08
     # Below this many bytes, giving up the interpreter's lock costs more than it yields.
     RELEASE_BYTES = 262144
 
@@ -43,8 +46,6 @@ def decode_consumer_records(
     object partition,
     object leader_epoch,
     int64_t from_offset,
-    object decode_key=None,
-    object decode_value=None,
 ):
     cdef Py_buffer view
     cdef bytes_ptr cursor
@@ -58,7 +59,6 @@ def decode_consumer_records(
     cdef object timestamp = 0 if append_time is None else append_time
     cdef object timestamp_type = 0 if append_time is None else 1
     cdef bint stamped = append_time is not None
-    cdef bint plain = decode_key is None and decode_value is None
     cdef PyTypeObject* record_type = <PyTypeObject*>ConsumerRecord
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     try:
@@ -81,15 +81,9 @@ def decode_consumer_records(
             headers = decode_headers(&fields, stop) if fields.header_count else ()
             key = nullable_bytes(fields.key, fields.key_size)
             value = nullable_bytes(fields.value, fields.value_size)
-            if not plain:
-                if decode_key is not None and key is not None:
-                    key = decode_key(key)
-                if decode_value is not None and value is not None:
-                    value = decode_value(value)
             records.append(
                 new_record(
-                    record_type, topic, partition, offset, timestamp, timestamp_type, key, value, headers,
-                    leader_epoch, plain,
+                    record_type, topic, partition, offset, timestamp, timestamp_type, key, value, headers, leader_epoch
                 )
             )
         if not defect and cursor != stop:
@@ -112,31 +106,19 @@ cdef inline object new_record(
     object value,
     object headers,
     object leader_epoch,
-    bint plain,
 ):
     cdef object record = penstock_new_tuple(record_type, 9)
-    # SET_ITEM steals a reference to each field.
-    Py_INCREF(topic)
-    PyTuple_SET_ITEM(record, 0, topic)
-    Py_INCREF(partition)
-    PyTuple_SET_ITEM(record, 1, partition)
-    Py_INCREF(offset)
-    PyTuple_SET_ITEM(record, 2, offset)
-    Py_INCREF(timestamp)
-    PyTuple_SET_ITEM(record, 3, timestamp)
-    Py_INCREF(timestamp_type)
-    PyTuple_SET_ITEM(record, 4, timestamp_type)
-    Py_INCREF(key)
-    PyTuple_SET_ITEM(record, 5, key)
-    Py_INCREF(value)
-    PyTuple_SET_ITEM(record, 6, value)
-    Py_INCREF(headers)
-    PyTuple_SET_ITEM(record, 7, headers)
-    Py_INCREF(leader_epoch)
-    PyTuple_SET_ITEM(record, 8, leader_epoch)
-    if plain:
-        # Numbers and bytes cannot form cycles, and a consumer holds many records: spare the collector the visits.
-        PyObject_GC_UnTrack(<void*>record)
+    set_field(record, 0, topic)
+    set_field(record, 1, partition)
+    set_field(record, 2, offset)
+    set_field(record, 3, timestamp)
+    set_field(record, 4, timestamp_type)
+    set_field(record, 5, key)
+    set_field(record, 6, value)
+    set_field(record, 7, headers)
+    set_field(record, 8, leader_epoch)
+    # Numbers and bytes cannot form cycles, and a consumer holds many records: spare the collector the visits.
+    PyObject_GC_UnTrack(<void*>record)
     return record
 
 
@@ -245,6 +227,7 @@ cdef class ColumnFiller:
     cdef readonly Py_ssize_t rows
     cdef readonly bint full
     cdef readonly int64_t next_offset
+    cdef readonly int32_t leader_epoch
     cdef bint busy
     cdef bint taken
     cdef bint with_headers
@@ -266,6 +249,7 @@ cdef class ColumnFiller:
         self.bytes_max = max(min(bytes_max, INT32_MAX), -1)
         self.full = self.rows_max == 0
         self.next_offset = -1
+        self.leader_epoch = -1
         self.with_headers = headers
         self.topics = bytearray()
         self.partitions = bytearray()
@@ -312,6 +296,63 @@ cdef class ColumnFiller:
         finally:
             PyBuffer_Release(&view)
         return self.rows - before
+
+    def fill_run(
+        self,
+        object buffer,
+        Py_ssize_t position,
+        Py_ssize_t end,
+        int special_mask,
+        object crc_of,
+        int32_t topic,
+        int32_t partition,
+        int64_t from_offset,
+    ):
+        cdef Py_buffer view
+        cdef bytes_ptr header
+        cdef int64_t size, last_offset
+        cdef Batch batch
+        batch.topic = topic
+        batch.partition = partition
+        frame = memoryview(buffer)
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            check_range(&view, position, end)
+            self.check_free()
+            self.values.make_room(self.rows, end - position)
+            while not self.full and end - position >= HEADER_SIZE:
+                header = <bytes_ptr>view.buf + position
+                size = <int64_t>read_int32(header + 8) + LOG_OVERHEAD
+                if size < HEADER_SIZE or size > end - position or header[16] != MAGIC or header[22] & special_mask:
+                    break
+                if crc_of is not None and <uint32_t>read_int32(header + 17) != <uint32_t>crc_of(
+                    frame[position + 21:position + size]
+                ):
+                    break
+                batch.base_offset = read_int64(header)
+                last_offset = wrapping_sum(batch.base_offset, read_int32(header + 23))
+                if last_offset >= from_offset:
+                    batch.cursor = header + HEADER_SIZE
+                    batch.stop = header + size
+                    batch.count = read_int32(header + 57)
+                    batch.base_timestamp = read_int64(header + 27)
+                    batch.append_time = read_int64(header + 35)
+                    batch.stamped = header[22] & TIMESTAMP_TYPE_MASK != 0
+                    batch.from_offset = self.next_offset = from_offset
+                    try:
+                        self.add_batch(&batch, size - HEADER_SIZE)
+                    except InvalidRecords:
+                        break
+                    self.leader_epoch = read_int32(header + 12)
+                    if not self.full:
+                        self.next_offset = wrapping_sum(last_offset, 1)
+                    from_offset = max(from_offset, self.next_offset)
+                    if from_offset <= last_offset:
+                        break
+                position += size
+        finally:
+            PyBuffer_Release(&view)
+        return position, from_offset
 
     cdef int check_free(self) except -1:
         if self.taken:

@@ -8,6 +8,8 @@ functions into themselves; there is no module of this name at run time.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -42,6 +44,20 @@ cdef extern from *:
     """
     object penstock_new_tuple(PyTypeObject* type, Py_ssize_t size)
     void PyObject_GC_UnTrack(void* op)
+
+
+cdef inline void set_field(object record, Py_ssize_t index, object value) noexcept:
+    # SET_ITEM steals a reference.
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(record, index, value)
+
+
+cdef inline int32_t read_int32(bytes_ptr p) noexcept nogil:
+    return <int32_t>(<uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3])
+
+
+cdef inline int64_t read_int64(bytes_ptr p) noexcept nogil:
+    return <int64_t>(<uint64_t><uint32_t>read_int32(p) << 32 | <uint32_t>read_int32(p + 4))
 
 
 cdef inline int read_unsigned(bytes_ptr* cursor, bytes_ptr end, int size_max, uint64_t* value) noexcept nogil:

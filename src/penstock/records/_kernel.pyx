@@ -8,14 +8,12 @@ Buffers are taken through the plain buffer protocol, for a typed memoryview cost
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.object cimport PyTypeObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t
 
 from penstock.records._format cimport (
     DEFECT_OFFSET_DELTA, DEFECT_TRAILING_BYTES, Fields, PyObject_GC_UnTrack, as_bytes, body_size_of, bytes_ptr,
-    check_range, decode_headers, encode_headers, nullable_bytes, penstock_new_tuple, read_fields, varint_size,
-    wrapping_difference, wrapping_sum, write_record,
+    check_range, decode_headers, encode_headers, nullable_bytes, penstock_new_tuple, read_fields, set_field,
+    varint_size, wrapping_difference, wrapping_sum, write_record,
 )
 
 from penstock.records.errors import InvalidRecords
@@ -202,18 +200,12 @@ cdef inline object new_record(
     PyTypeObject* record_type, object offset, object timestamp, object key, object value, object headers
 ):
     cdef object record = penstock_new_tuple(record_type, 5)
-    # SET_ITEM steals a reference to each field.
-    Py_INCREF(offset)
-    PyTuple_SET_ITEM(record, 0, offset)
-    Py_INCREF(timestamp)
-    PyTuple_SET_ITEM(record, 1, timestamp)
-    Py_INCREF(key)
-    PyTuple_SET_ITEM(record, 2, key)
-    Py_INCREF(value)
-    PyTuple_SET_ITEM(record, 3, value)
-    Py_INCREF(headers)
-    PyTuple_SET_ITEM(record, 4, headers)
-    # Numbers and bytes cannot form cycles, and a consumer holds many records: spare the garbage collector the visits.
+    set_field(record, 0, offset)
+    set_field(record, 1, timestamp)
+    set_field(record, 2, key)
+    set_field(record, 3, value)
+    set_field(record, 4, headers)
+    # As for a consumer's records: nothing in it can form a cycle.
     PyObject_GC_UnTrack(<void*>record)
     return record
 

@@ -43,15 +43,6 @@ cdef object record_type = Record
 
 
 cdef class BatchWriter:
-    cdef bytearray output
-    cdef Py_ssize_t size_max
-    cdef Py_ssize_t capacity
-    cdef bint busy
-    cdef readonly Py_ssize_t count
-    cdef readonly Py_ssize_t size
-    cdef readonly int64_t base_timestamp
-    cdef readonly int64_t max_timestamp
-
     def __cinit__(self, object size_max):
         self.size_max = min(max(size_max, 0), INT32_MAX)
         self.capacity = max(min(self.size_max, CAPACITY_FIRST), HEADER_SIZE)
@@ -73,7 +64,7 @@ cdef class BatchWriter:
             raise RuntimeError("another thread is using this batch")
         return 0
 
-    cdef inline Py_ssize_t add(
+    cdef Py_ssize_t add(
         self, int64_t timestamp, bytes key, bytes value, list headers, Py_ssize_t headers_size
     ) except -2:
         cdef int64_t base_timestamp = self.base_timestamp if self.count else timestamp

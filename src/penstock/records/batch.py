@@ -117,6 +117,11 @@ class BatchHeader(NamedTuple):
         return TimestampType.CREATE_TIME
 
     @property
+    def append_time(self) -> int | None:
+        """The broker's timestamp, which is that of all records; None when they have their own."""
+        return self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
+
+    @property
     def is_transactional(self) -> bool:
         return self.attributes & TRANSACTIONAL_MASK != 0
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
 
+from penstock.records.batch import ATTRIBUTES_OFFSET, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from penstock.records.buffers import Buffer
 from penstock.records.columns import DATA_BYTES_MAX, BinaryColumn, HeaderColumn, RecordColumns
 from penstock.records.errors import Defect, InvalidRecords
@@ -21,7 +21,7 @@ _INT8 = struct.Struct("=b")
 _INT32 = struct.Struct("=i")
 _INT64 = struct.Struct("=q")
 
-Deserialize = Callable[[bytes], Any]
+Crc = Callable[[Buffer], int]
 
 
 def decode_consumer_records(
@@ -36,14 +36,8 @@ def decode_consumer_records(
     partition: int,
     leader_epoch: int,
     from_offset: int,
-    decode_key: Deserialize | None = None,
-    decode_value: Deserialize | None = None,
 ) -> list[ConsumerRecord]:
-    """The records of a batch from `from_offset` on. `append_time`, when given, is the timestamp of them all.
-
-    The two functions are called with every key and value that is not null; what they raise comes through, and says
-    nothing of the record: whoever must name it goes through the records again without them.
-    """
+    """The records of a batch from `from_offset` on. `append_time`, when given, is the timestamp of them all."""
     check_range(buffer, position, end)
     records: list[ConsumerRecord] = []
     view = memoryview(buffer)
@@ -56,12 +50,8 @@ def decode_consumer_records(
         if offset < from_offset:
             continue
         timestamp = wrap(base_timestamp + timestamp) if append_time is None else append_time
-        key: Any = bytes(view[key_at : key_at + key_size]) if key_size >= 0 else None
-        value: Any = bytes(view[value_at : value_at + value_size]) if value_size >= 0 else None
-        if decode_key is not None and key is not None:
-            key = decode_key(key)
-        if decode_value is not None and value is not None:
-            value = decode_value(value)
+        key = bytes(view[key_at : key_at + key_size]) if key_size >= 0 else None
+        value = bytes(view[value_at : value_at + value_size]) if value_size >= 0 else None
         headers = decode_headers(view, headers_at, position, header_count) if header_count else ()
         fields = (topic, partition, offset, timestamp, timestamp_type, key, value, headers, leader_epoch)
         records.append(_new_tuple(ConsumerRecord, fields))
@@ -129,6 +119,8 @@ class ColumnFiller:
         self.full = rows_max <= 0
         self.next_offset = -1
         """The offset after the last record of the batch that came in last, left out records included."""
+        self.leader_epoch = -1
+        """Of the batch that came in last by `fill_run`."""
         self._topics = bytearray()
         self._partitions = bytearray()
         self._offsets = bytearray()
@@ -167,6 +159,64 @@ class ColumnFiller:
             self._truncate(*before)
             raise
         return self.rows - before[0]
+
+    def fill_run(
+        self,
+        buffer: Buffer,
+        position: int,
+        end: int,
+        special_mask: int,
+        crc_of: Crc | None,
+        topic: int,
+        partition: int,
+        from_offset: int,
+    ) -> tuple[int, int]:
+        """Add whole batches, from the header at `position` on, until the filler is full or one needs a closer look.
+
+        That is one that is cut off, has an attribute of `special_mask`, or is damaged: its caller opens it and says
+        what it is. Gives the position behind the batches that are used up and the offset to go on at. `crc_of` is None
+        where checksums do not matter.
+        """
+        check_range(buffer, position, end)
+        if self._taken:
+            raise ValueError("the columns were taken already")
+        frame = memoryview(buffer)
+        while not self.full and end - position >= HEADER_SIZE:
+            header = read_header(buffer, position)
+            size = header.size_in_bytes
+            is_whole = HEADER_SIZE <= size <= end - position
+            if not is_whole or header.magic != MAGIC or header.attributes & special_mask:
+                break
+            body = frame[position + ATTRIBUTES_OFFSET : position + size]
+            if crc_of is not None and header.crc != crc_of(body):
+                break
+            if header.last_offset >= from_offset:
+                if not self._add_batch(header, buffer, position, topic, partition, from_offset):
+                    break
+                from_offset = max(from_offset, self.next_offset)
+                if from_offset <= header.last_offset:
+                    break
+            position += size
+        return position, from_offset
+
+    def _add_batch(
+        self, header: BatchHeader, buffer: Buffer, position: int, topic: int, partition: int, from_offset: int
+    ) -> bool:
+        """Whether its records could be read."""
+        start, end = position + HEADER_SIZE, position + header.size_in_bytes
+        # What it was may belong to another partition.
+        self.next_offset = from_offset
+        try:
+            self.fill(
+                buffer, start, end, header.count, header.base_offset, header.base_timestamp,
+                header.append_time, topic, partition, from_offset,
+            )  # fmt: skip
+        except InvalidRecords:
+            return False
+        self.leader_epoch = header.leader_epoch
+        if not self.full:
+            self.next_offset = header.next_offset
+        return True
 
     def _fill(
         self,

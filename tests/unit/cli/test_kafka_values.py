@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.base.types import TopicPartition
+from penstock.cli.failures import Failed
 from penstock.cli.kafka import topics
 from penstock.cli.kafka.configs import TOOL as CONFIGS
 from penstock.cli.kafka.configs import Entity, entities
@@ -20,7 +21,6 @@ from penstock.cli.kafka.lines import Line, LineError, LineFormatter, LineReader
 from penstock.cli.kafka.parsing import UsageError, parse
 from penstock.cli.kafka.perf_numbers import Latencies
 from penstock.cli.kafka.reassign_partitions import partition_status, read_plan, spread
-from penstock.cli.kafka.tool import ToolFailed
 from penstock.cli.kafka.zookeeper import listeners
 from penstock.records.record import ConsumerRecord
 
@@ -80,10 +80,10 @@ def test_offset_rules() -> None:
     found = [f"{name}{number}" for name in "abcdef" for number in range(5) if wanted(name, number)]
     assert found == ["a1", "b0", "b1", "c0", "c1", "c2", "c3", "c4", "d3", "d4", "e0", "e1"]
     assert rules(":2")("anything", 2)
-    with pytest.raises(ToolFailed, match="Invalid rule specification: t1:x"):
+    with pytest.raises(Failed, match="Invalid rule specification: t1:x"):
         rules("t1:x")
     assert (timestamp_of("latest"), timestamp_of("-2"), timestamp_of("77")) == (-1, -2, 77)
-    with pytest.raises(ToolFailed, match="Malformed time argument soon"):
+    with pytest.raises(Failed, match="Malformed time argument soon"):
         timestamp_of("soon")
 
 
@@ -106,7 +106,7 @@ def test_offsets_of_a_file(tmp_path: Path) -> None:
     file.write_text("g1,t1,0,5\ng2,t1,0,7\n")
     assert read_csv(str(file), ["g1", "g2"])["g2"] == {TopicPartition("t1", 0): 7}
     file.write_text("t1,0\n")
-    with pytest.raises(ToolFailed, match=r"offsets.csv:1: 't1,0' is not of the form topic,partition,offset"):
+    with pytest.raises(Failed, match=r"offsets.csv:1: 't1,0' is not of the form topic,partition,offset"):
         read_csv(str(file), ["g"])
 
 
@@ -159,7 +159,7 @@ def test_json_files(tmp_path: Path) -> None:
         ),
     ):
         file.write_text(text)
-        with pytest.raises(ToolFailed, match=message):
+        with pytest.raises(Failed, match=message):
             list(partition_entries(str(file), read_json(str(file))))
 
 
@@ -168,7 +168,7 @@ def test_plans_of_reassignments(tmp_path: Path) -> None:
     file.write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}')
     assert read_plan(str(file)) == ({TopicPartition("t", 0): (1, 2)}, {("t", 0, 2): "/d"})
     file.write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}')
-    with pytest.raises(ToolFailed, match="names a broker twice"):
+    with pytest.raises(Failed, match="names a broker twice"):
         read_plan(str(file))
     now = {TopicPartition("t", each): (1, 2) for each in range(3)}
     assert list(spread(now, [1, 2, 3], 0).values()) == [(1, 2), (2, 3), (3, 1)]

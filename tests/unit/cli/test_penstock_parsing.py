@@ -9,7 +9,7 @@ import click
 import pytest
 
 from penstock.cli import parsing
-from penstock.cli.connection import connection_from
+from penstock.cli.connection_options import connection_from
 from penstock.cli.output import show_bytes, show_time
 from penstock.cli.record_format import compile_format
 from penstock.cli.record_json import BadRecord, parse_record, record_document

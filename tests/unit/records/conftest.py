@@ -8,12 +8,20 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from penstock.records import builder, pure_consuming, pure_kernel, pure_partitioning, pure_writing, validation
+from penstock.records import (
+    builder,
+    pure_consuming,
+    pure_kernel,
+    pure_partitioning,
+    pure_sending,
+    pure_writing,
+    validation,
+)
 
 try:
-    from penstock.records import _consuming, _kernel, _partitioning, _writing
+    from penstock.records import _consuming, _kernel, _partitioning, _sending, _writing
 except ImportError:
-    _consuming = _kernel = _partitioning = _writing = None  # type: ignore[assignment]
+    _consuming = _kernel = _partitioning = _sending = _writing = None  # type: ignore[assignment]
 
 with warnings.catch_warnings():
     # kafka-python, one of our measures, loads its schemas in a deprecated way; our own warnings stay errors. The tests
@@ -25,7 +33,7 @@ KERNEL_FUNCTIONS = ("walk_records", "decode_records", "encode_records", "find_ti
 
 
 class ClientKernel(SimpleNamespace):
-    """What clients use of one kernel: the public names of its modules for writing, partitioning and consuming."""
+    """What clients use of one kernel: the public names of its modules."""
 
     def __init__(self, label: str, *modules: ModuleType) -> None:
         names = {name: item for module in modules for name, item in vars(module).items() if not name.startswith("_")}
@@ -35,8 +43,8 @@ class ClientKernel(SimpleNamespace):
         return f"<{self.label} kernel>"
 
 
-PURE = ClientKernel("pure", pure_consuming, pure_partitioning, pure_writing)
-COMPILED = _kernel and ClientKernel("compiled", _consuming, _partitioning, _writing)
+PURE = ClientKernel("pure", pure_consuming, pure_partitioning, pure_sending, pure_writing)
+COMPILED = _kernel and ClientKernel("compiled", _consuming, _partitioning, _sending, _writing)
 
 
 def _kernel_modules() -> list[object]:

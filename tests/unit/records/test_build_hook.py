@@ -110,7 +110,7 @@ def test_it_compiles_a_module_that_works(hatch_build: ModuleType, tree: Path, mo
     assert build_data["pure_python"] is False
     assert build_data["infer_tag"] is True
     sources = {target: source for source, target in build_data["force_include"].items()}
-    names = ("_kernel", "_partitioning", "_writing", "_consuming")
+    names = ("_kernel", "_partitioning", "_writing", "_sending", "_consuming")
     assert set(sources) == {f"penstock/records/{hatch_build.extension_name(name)}" for name in names}
     assert not list(tree.glob("src/penstock/records/*.so"))
     assert not list(tree.glob("src/penstock/records/*.c"))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.records import pure_kernel
+from penstock.records.batch import CODEC_MASK, CONTROL_MASK, read_header
+from penstock.records.builder import build_batch, seal_batch
 from penstock.records.columns import BinaryColumn, LongColumn, RecordColumns
+from penstock.records.compression import Codec
 from penstock.records.errors import InvalidRecords
 from penstock.records.record import ConsumerRecord, Record
 from tests.unit.records.strategies import per_kernel, record_lists
@@ -26,11 +29,11 @@ def encode(items: list[Record]) -> bytes:
 
 
 def decode(
-    kernel: SimpleNamespace, items: list[Record], base: int, append_time: int | None, start: int, *functions: Any
+    kernel: SimpleNamespace, items: list[Record], base: int, append_time: int | None, start: int
 ) -> list[ConsumerRecord]:
     data = encode(items)
     span = (data, 0, len(data), len(items), base, items[0].timestamp, append_time)
-    records: list[ConsumerRecord] = kernel.decode_consumer_records(*span, "t", 3, 9, start, *functions)
+    records: list[ConsumerRecord] = kernel.decode_consumer_records(*span, "t", 3, 9, start)
     return records
 
 
@@ -103,21 +106,6 @@ def test_consumers_get_the_records_from_their_position_on(
     assert all(type(record) is ConsumerRecord for record in decoded)
 
 
-def test_deserializers_run_in_the_loop_and_never_see_null(client_kernel: SimpleNamespace) -> None:
-    items = [Record(1, b"1", None), Record(1, None, b"[2]")]
-    decoded = decode(client_kernel, items, 0, None, 0, int, lambda data: [data])
-    assert [(record.key, record.value) for record in decoded] == [(1, None), (None, [b"[2]"])]
-    with pytest.raises(ZeroDivisionError):
-        decode(client_kernel, items, 0, None, 0, None, lambda _: 1 // 0)
-
-
-def test_records_that_may_form_cycles_stay_known_to_the_collector(client_kernel: SimpleNamespace) -> None:
-    box: list[object] = []
-    (record,) = decode(client_kernel, [Record(1, None, b"")], 0, None, 0, None, lambda _: box)
-    box.append(record)
-    assert gc.is_tracked(record)
-
-
 @per_kernel
 @given(
     batches=st.lists(st.tuples(record_lists, append_times, st.integers(0, 25)), max_size=4),
@@ -157,6 +145,87 @@ def test_a_full_filler_is_followed_by_another(
         seen += rows_of(columns)
     expected = decode(client_kernel, items, 100, None, 0)
     assert seen == [(0, *record[1:7], record.headers if headers else ()) for record in expected]
+
+
+SPECIAL = CODEC_MASK | CONTROL_MASK
+
+
+def run(filler: Any, frame: bytes, start: int = 0, from_offset: int = 0) -> tuple[int, int]:
+    result: tuple[int, int] = filler.fill_run(frame, start, len(frame), SPECIAL, crc32c, 2, 3, from_offset)
+    return result
+
+
+@per_kernel
+@given(
+    batches=st.lists(record_lists, min_size=1, max_size=4),
+    skip=st.integers(0, 30),
+    rows_max=st.integers(1, 40),
+    stamped=st.booleans(),
+)
+def test_a_run_of_batches_is_what_its_batches_are(
+    client_kernel: SimpleNamespace, batches: list[list[Record]], skip: int, rows_max: int, stamped: bool
+) -> None:
+    frame, base, expected = b"", 0, []
+    kind = "LogAppendTime" if stamped else "CreateTime"
+    for items in batches:
+        frame += build_batch(items, base_offset=base, leader_epoch=7, timestamp_type=kind, log_append_time=99)
+        expected += decode(client_kernel, items, base, 99 if stamped else None, skip)
+        base += len(items)
+    position, offset, seen = 0, skip, []
+    while position < len(frame):
+        filler = client_kernel.ColumnFiller(rows_max)
+        position, offset = run(filler, frame, position, offset)
+        assert filler.full == (filler.rows == rows_max)
+        assert not filler.rows or filler.leader_epoch == 7
+        seen += rows_of(filler.take())
+    assert offset == max(base, skip)
+    assert seen == [(2, *record[1:7], ()) for record in expected]
+
+
+def test_a_run_ends_where_a_closer_look_is_needed(client_kernel: SimpleNamespace) -> None:
+    plain = build_batch([Record(0, None, b"a")])
+    second = {"base_offset": 1}
+    bad_crc = bytearray(build_batch([Record(0, None, b"b")], **second))  # type: ignore[arg-type]
+    bad_crc[-1] ^= 1
+    old = bytearray(build_batch([Record(0, None, b"b")], **second))  # type: ignore[arg-type]
+    old[16] = 1
+    for special in (
+        bytes(bad_crc),
+        bytes(old),
+        build_batch([Record(0, None, b"b")], base_offset=1, codec=Codec.GZIP),
+        build_batch([Record(0, None, b"b")], base_offset=1, control=True),
+        build_batch([Record(0, None, b"b")], base_offset=1)[:-1],
+        b"\xff" * 80,
+        b"",
+    ):
+        filler = client_kernel.ColumnFiller(10)
+        assert run(filler, plain + special) == (len(plain), 1)
+        assert filler.rows == 1
+        assert run(filler, plain + special, len(plain), 1) == (len(plain), 1)
+
+
+def test_records_that_do_not_hold_together_end_a_run(client_kernel: SimpleNamespace) -> None:
+    header = read_header(build_batch([Record(0, None, b"a")]))
+    lying = bytearray(build_batch([Record(0, None, b"a")]))
+    seal_batch(lying, header._replace(count=2))
+    filler = client_kernel.ColumnFiller(10)
+    assert run(filler, bytes(lying)) == (0, 0)
+    assert filler.rows == 0
+
+
+def test_a_full_filler_does_not_take_the_offset_of_another_partition(client_kernel: SimpleNamespace) -> None:
+    filler = client_kernel.ColumnFiller(10, 3)
+    run(filler, build_batch([Record(0, None, b"abc")], base_offset=5000), 0, 5000)
+    assert run(filler, build_batch([Record(0, None, b"d")])) == (0, 0)
+    assert filler.full
+
+
+def test_a_run_below_the_position_is_passed_over(client_kernel: SimpleNamespace) -> None:
+    frame = build_batch([Record(0, None, b"a")] * 3)
+    filler = client_kernel.ColumnFiller(10)
+    assert run(filler, frame, 0, 50) == (len(frame), 50)
+    with pytest.raises(ValueError, match="range"):
+        run(filler, frame, len(frame) + 1)
 
 
 def test_a_filler_of_no_rows_is_full(client_kernel: SimpleNamespace) -> None:

@@ -72,7 +72,10 @@ def validate_topic_overrides(overrides: Mapping[str, str | None], broker: Broker
             f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
         )
     if config[topic_keys.REMOTE_STORAGE_ENABLE]:
-        raise _invalid("Tiered Storage functionality is disabled in the broker. Leave remote.storage.enable out.")
+        raise _invalid(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage."
+        )
 
 
 def _parse(key: Key[Any], text: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.parsing import UsageError
-from penstock.cli.kafka.tool import ToolFailed
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, ScramCredential, ScramDeletion, ScramMechanism
@@ -77,7 +77,7 @@ def _rate(key: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ToolFailed(f"Cannot parse quota configuration value for {key}: {value}") from None
+        raise Failed(f"Cannot parse quota configuration value for {key}: {value}") from None
 
 
 def _credentials(

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from penstock.cli.kafka.connecting import open_admin, read_properties
+from penstock.cli.connection import read_properties
+from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, split_list
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
@@ -39,7 +40,7 @@ class Entity:
 
     @property
     def noun(self) -> str:
-        return self.kind if self.kind == "client-metrics" else self.kind.removesuffix("s")
+        return self.kind.removesuffix("s")
 
 
 def _run(options: Parsed) -> None:
@@ -141,6 +142,9 @@ def _sources(entity: Entity) -> tuple[ConfigSource, ...]:
 
 
 def _describe(admin: Admin, entity: Entity, *, show_all: bool) -> None:
+    if entity.name and not show_all and entity.name not in _names(admin, entity.kind):
+        print(f"The {entity.noun} '{entity.name}' doesn't exist and doesn't have dynamic config.")
+        return
     for each in _each(admin, entity):
         found = admin.describe_configs([_resource(each)], include_synonyms=True)[_resource(each)]
         own = _sources(each)
@@ -165,20 +169,24 @@ def _value(value: str | None) -> str:
 
 def _each(admin: Admin, entity: Entity) -> list[Entity]:
     """The entity, or all of its type."""
-    from penstock.client.admin import ConfigResourceType
-
     if entity.name is not None:
         return [entity]
-    names: list[str]
-    if entity.kind == "topics":
-        names = list(admin.list_topics(include_internal=True))
-    elif entity.kind in ("brokers", "broker-loggers"):
-        names = [str(node.id) for node in admin.describe_cluster().nodes]
-        names += [""] if entity.kind == "brokers" else []
-    else:
-        wanted = ConfigResourceType.GROUP if entity.kind == "groups" else ConfigResourceType.CLIENT_METRICS
-        names = [each.name for each in admin.list_config_resources([wanted])]
+    names = _names(admin, entity.kind)
+    names += [""] if entity.kind == "brokers" else []
     return [Entity(entity.kind, name) for name in names]
+
+
+def _names(admin: Admin, kind: str) -> list[str]:
+    from penstock.client.admin import ConfigResourceType
+
+    if kind == "topics":
+        return list(admin.list_topics(include_internal=True))
+    if kind in ("brokers", "broker-loggers"):
+        return [str(node.id) for node in admin.describe_cluster().nodes]
+    wanted = ConfigResourceType.GROUP if kind == "groups" else ConfigResourceType.CLIENT_METRICS
+    found = [each.name for each in admin.list_config_resources([wanted])]
+    # A group may have settings before it has members, and members without settings of its own.
+    return sorted({*found, *(admin.list_groups() if kind == "groups" else ())})
 
 
 def _alter(admin: Admin, entity: Entity, added: Mapping[str, str], deleted: list[str]) -> None:

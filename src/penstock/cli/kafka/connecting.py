@@ -8,38 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.cli.connection import SERVERS, Connection, read_properties
 from penstock.cli.kafka.parsing import Parsed, UsageError
-from penstock.cli.kafka.tool import ToolFailed
+from penstock.cli.reaching import SERVER_VARIABLE
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
 
-NO_ADDRESS = "--bootstrap-server must be specified"
-
-
-def read_properties(path: str) -> dict[str, str]:
-    """A properties file; every problem in it is told with file and line."""
-    from penstock.base.config.properties import parse_properties
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ToolFailed(f"{path} is not a text file: a properties file has lines of the form key=value") from None
-    properties, problems = parse_properties(text, path)
-    if problems:
-        raise ToolFailed("; ".join(f"{each.origin}: {each.key}: {each.reason}" for each in problems))
-    return {each.key: each.value for each in properties}
+NO_ADDRESS: Final = "--bootstrap-server must be specified"
+_TIMEOUT_S: Final = 60.0
+"""How long Kafka's clients let a call take."""
 
 
 def settings(
-    options: Parsed,
-    *,
-    files: Iterable[str] = ("command-config",),
-    overrides: Mapping[str, str] | None = None,
-    address_required: bool = True,
+    options: Parsed, *, files: Iterable[str] = ("command-config",), overrides: Mapping[str, str] | None = None
 ) -> dict[str, object]:
     """The settings of a client, with its `bootstrap.servers`."""
     found: dict[str, object] = {}
@@ -49,8 +33,8 @@ def settings(
     found |= overrides or {}
     address = _address(options, found)
     if address is not None:
-        found["bootstrap.servers"] = address
-    if "bootstrap.servers" not in found and address_required:
+        found[SERVERS] = address
+    if SERVERS not in found:
         raise UsageError(NO_ADDRESS)
     return found
 
@@ -65,14 +49,14 @@ def _address(options: Parsed, found: Mapping[str, object]) -> str | None:
     if ":" in (listed := options.get("broker-list") or "" if "broker-list" in options.known else ""):
         # An older name of --bootstrap-server; other tools take ids of brokers by this option.
         return listed
-    return os.environ.get("PENSTOCK_BOOTSTRAP_SERVER") or None
+    return None if SERVERS in found else os.environ.get(SERVER_VARIABLE) or None
 
 
-def open_admin(
-    options: Parsed, *, files: Iterable[str] = ("command-config",), overrides: Mapping[str, str] | None = None
-) -> Admin:
+def connect(found: Mapping[str, object]) -> Connection:
+    """What makes clients of these settings."""
+    return Connection(settings=found, timeout_s=_TIMEOUT_S, option="--bootstrap-server")
+
+
+def open_admin(options: Parsed, *, files: Iterable[str] = ("command-config",)) -> Admin:
     """The administration client. Use `with`."""
-    chosen = settings(options, files=files, overrides=overrides)
-    from penstock.client.admin import Admin
-
-    return Admin(chosen)
+    return connect(settings(options, files=files)).admin()

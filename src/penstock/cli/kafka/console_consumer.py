@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.cli.kafka.connecting import read_properties, settings
+from penstock.cli.connection import read_properties
+from penstock.cli.failures import Failed
+from penstock.cli.kafka.connecting import connect, settings
 from penstock.cli.kafka.lines import LineError, LineFormatter
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, key_values
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.client.consumer.blocking import Consumer
@@ -24,11 +26,9 @@ _POLL_MS = 1000.0
 def _run(options: Parsed) -> None:
     _check(options)
     show = _formatter(options)
-    config = _consumer_settings(options)
-    from penstock.client.consumer.blocking import Consumer
-
+    connection = connect(_consumer_settings(options))
     reading = _Reading(options, show)
-    with Consumer(config) as consumer:
+    with connection.consumer() as consumer:
         _choose(consumer, options)
         try:
             reading.run(consumer)
@@ -71,7 +71,7 @@ class _Reading:
         except LineError as error:
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             if not self._skips_errors:
-                raise ToolFailed(f"The record of {where} cannot be shown: {error}") from None
+                raise Failed(f"The record of {where} cannot be shown: {error}") from None
             print(f"Error processing message of {where}, skipping it: {error}", file=sys.stderr)
             return
         sys.stdout.buffer.write(line)
@@ -183,7 +183,7 @@ def _choose_reset(options: Parsed, found: dict[str, object]) -> None:
     given = found.get("auto.offset.reset")
     if options.has("from-beginning"):
         if given not in (None, "earliest"):
-            raise ToolFailed(
+            raise Failed(
                 f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={given}', please remove one "
                 "option"
             )
@@ -196,7 +196,7 @@ def _choose_group(options: Parsed, found: dict[str, object]) -> None:
     """All places that name a group must name the same; without one, a group of this run's own commits nothing."""
     named = {str(each) for each in (options.get("group"), found.get("group.id")) if each is not None}
     if len(named) > 1:
-        raise ToolFailed(
+        raise Failed(
             "The group ids provided in different places (directly using '--group', via '--command-property', or via "
             f"'--command-config') do not match. Detected group ids: {', '.join(sorted(repr(each) for each in named))}"
         )

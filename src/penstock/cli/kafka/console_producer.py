@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable
 from typing import NoReturn
 
-from penstock.cli.kafka.connecting import read_properties, settings
+from penstock.cli.connection import read_properties
+from penstock.cli.failures import Failed
+from penstock.cli.kafka.connecting import connect, settings
 from penstock.cli.kafka.lines import LineError, LineReader
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 _READERS = ("LineMessageReader", "ConsoleProducer$LineMessageReader")
 _FAILURES_SHOWN_MAX = 10
@@ -20,17 +22,15 @@ def _run(options: Parsed) -> int:
     if options.text("line-reader").rpartition(".")[2] not in _READERS:
         raise UsageError(f"--line-reader {options.get('line-reader')} is a Java class, which cannot be run here")
     reader = LineReader(_reader_properties(options))
-    config = producer_settings(options)
-    from penstock.client.producer.blocking import Producer
-
+    connection = connect(producer_settings(options))
     failures: list[str] = []
-    with Producer(config) as producer:
+    with connection.producer() as producer:
         try:
             _send(producer, topic, reader, _lines(sys.stdin.isatty()), failures, wait=options.has("sync"))
         except LineError as error:
             # What came before is sent all the same, as Kafka's producer does when it closes.
             producer.flush()
-            raise ToolFailed(str(error)) from None
+            raise Failed(str(error)) from None
         producer.flush()
     if failures:
         more = len(failures) - _FAILURES_SHOWN_MAX

@@ -8,7 +8,7 @@ import time
 from datetime import datetime
 from typing import NoReturn
 
-from penstock.cli.kafka.connecting import settings
+from penstock.cli.kafka.connecting import connect, settings
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
@@ -35,9 +35,7 @@ def _run(options: Parsed) -> None:
     if not options.has("hide-header"):
         print(f"{'time, threadId' if detailed else 'start.time, end.time'}, {_COLUMNS}")
     run = _Test(options, wanted, detailed=detailed)
-    from penstock.client.consumer.blocking import Consumer
-
-    with Consumer(_consumer_settings(options)) as consumer:
+    with connect(_consumer_settings(options)).consumer() as consumer:
         pattern = options.get("include")
         topics = [options.text("topic")] if pattern is None else re.compile(pattern)
         consumer.subscribe(topics, on_assign=run.assigned)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.json_files import partition_entries, read_json
 from penstock.cli.kafka.parsing import Option, Parsed
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 
 def _run(options: Parsed) -> int:
@@ -21,7 +22,7 @@ def _run(options: Parsed) -> int:
     for topic, partition, entry in partition_entries(path, read_json(path)):
         offset = entry.get("offset")
         if not isinstance(offset, int) or isinstance(offset, bool) or offset < -1:
-            raise ToolFailed(f"{path}: the offset of {topic}-{partition} is {offset!r} and no number from -1 on")
+            raise Failed(f"{path}: the offset of {topic}-{partition} is {offset!r} and no number from -1 on")
         before[TopicPartition(topic, partition)] = offset
     with open_admin(options) as admin:
         print("Executing records delete operation")

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag
-from penstock.cli.kafka.tool import Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.records.batch import BatchHeader
@@ -46,7 +47,7 @@ def _run(options: Parsed) -> int:
 
 def _base_offset(path: Path) -> int:
     if not path.stem.isdecimal():
-        raise ToolFailed(f"{path}: the name of a segment's file is its first offset, such as 00000000000000000000")
+        raise Failed(f"{path}: the name of a segment's file is its first offset, such as 00000000000000000000")
     return int(path.stem)
 
 
@@ -70,7 +71,7 @@ def _log(path: Path, options: Parsed) -> int:
                 if deep:
                     for line in _record_lines(data, position, header, print_data, with_metadata):
                         print(line)
-        except ToolFailed as error:
+        except Failed as error:
             print(error, file=sys.stderr)
             return 1
         if end < len(data):
@@ -104,7 +105,7 @@ def _batches(data: mmap.mmap | bytes) -> Iterator[tuple[int, BatchHeader]]:
     try:
         yield from iter_batches(data)  # type: ignore[arg-type]
     except KafkaError as error:
-        raise ToolFailed(error.message) from None
+        raise Failed(error.message) from None
 
 
 def _batch_line(data: mmap.mmap | bytes, position: int, header: BatchHeader) -> str:
@@ -143,7 +144,7 @@ def _record_lines(
     try:
         records = read_records(data, position, header)  # type: ignore[arg-type]
     except KafkaError as error:
-        raise ToolFailed(error.message) from None
+        raise Failed(error.message) from None
     for record in records:
         parts = ["|"]
         if with_metadata:
@@ -257,7 +258,7 @@ def _snapshot(path: Path, options: Parsed) -> int:
     try:
         entries = decode_snapshot(path.read_bytes())
     except CorruptSnapshotError as error:
-        raise ToolFailed(f"{path} is no producer snapshot: {error}") from None
+        raise Failed(f"{path} is no producer snapshot: {error}") from None
     for each in entries:
         first = each.current_txn_first_offset
         line = (

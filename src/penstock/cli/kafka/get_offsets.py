@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 from penstock.cli.kafka.topics import topic_matcher
 
 _RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(?:(\d*)-(\d*))))?")
@@ -47,7 +48,7 @@ def _run(options: Parsed) -> int:
             if wanted(name, each.partition)
         ]
         if not partitions:
-            raise ToolFailed("Could not match any topic-partitions with the specified filters")
+            raise Failed("Could not match any topic-partitions with the specified filters")
         failed: AdminErrors | None = None
         try:
             found = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec(when)))
@@ -68,7 +69,7 @@ def timestamp_of(text: str) -> int:
         return int(text)
     except ValueError:
         known = " / ".join(f"{number} or {name}" for name, number in _TIMES.items())
-        raise ToolFailed(
+        raise Failed(
             f"Malformed time argument {text}. Please use {known}, or a specified long format timestamp"
         ) from None
 
@@ -91,7 +92,7 @@ def rules(text: str) -> Wanted:
 def _rule(text: str) -> Wanted:
     parts = _RULE.fullmatch(text.strip())
     if parts is None:
-        raise ToolFailed(f"Invalid rule specification: {text}")
+        raise Failed(f"Invalid rule specification: {text}")
     topic, exact, low, high = parts.groups()
     matches = topic_matcher(topic or ".*")
 

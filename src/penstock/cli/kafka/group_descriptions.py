@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.parsing import Parsed
-from penstock.cli.kafka.tool import ToolFailed
 
 if TYPE_CHECKING:
     from penstock.base.types import TopicPartition
@@ -28,7 +28,7 @@ def describe(admin: Admin, groups: Sequence[str], options: Parsed, *, timeout_ms
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
             if len(groups) == 1:
-                raise ToolFailed(f"Group {name} not found.") from None
+                raise Failed(f"Group {name} not found.") from None
             print(f"\nError: Consumer group '{name}' does not exist.", file=sys.stderr)
             failed = 1
             continue

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.group_descriptions import aligned
 from penstock.cli.kafka.parsing import Parsed, UsageError
-from penstock.cli.kafka.tool import ToolFailed
 
 if TYPE_CHECKING:
     from penstock.base.types import TopicPartition
@@ -30,8 +30,10 @@ _DURATION = re.compile(
 def reset(admin: Admin, groups: Sequence[str], options: Parsed) -> int:
     plans: dict[str, Offsets] = {}
     from_file = read_csv(options.text("from-file"), groups) if options.has("from-file") else None
+    active = [group for group in groups if _is_active(admin, group)]
     for group in groups:
-        _check_inactive(admin, group)
+        if group in active:
+            continue
         if from_file is not None:
             plans[group] = _clamped(admin, from_file.get(group, {}))
         else:
@@ -41,23 +43,25 @@ def reset(admin: Admin, groups: Sequence[str], options: Parsed) -> int:
             if offsets:
                 admin.alter_group_offsets(group, offsets)
     print(_as_csv(plans) if options.has("export") else "\n" + "\n".join(_as_table(plans)))
-    return 0
+    return 1 if active else 0
 
 
-def _check_inactive(admin: Admin, group: str) -> None:
+def _is_active(admin: Admin, group: str) -> bool:
+    """Whether the group has members, which is told: their offsets are theirs to commit."""
     from penstock.base.errors import ErrorCode, KafkaError
 
     try:
         described = admin.describe_groups([group])[group]
     except KafkaError as error:
         if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return
+            return False
         raise
     if described.members:
-        raise ToolFailed(
-            f"Assignments can only be reset if the group '{group}' is inactive, but the current state is "
-            f"{described.state.value}: stop its members first."
+        print(
+            f"\nError: Assignments can only be reset if the group '{group}' is inactive, but the current state is "
+            f"{described.state.value}."
         )
+    return bool(described.members)
 
 
 def _planned(admin: Admin, group: str, options: Parsed) -> Offsets:
@@ -91,7 +95,7 @@ def _planned(admin: Admin, group: str, options: Parsed) -> Offsets:
 def _shifted(chosen: Iterable[TopicPartition], committed: Mapping[TopicPartition, int], by: int) -> Offsets:
     missing = [str(tp) for tp in chosen if tp not in committed]
     if missing:
-        raise ToolFailed(
+        raise Failed(
             f"Cannot shift offset for partition {missing[0]} since there is no current committed offset: reset it with "
             "--to-offset, --to-earliest or --to-latest instead."
         )
@@ -176,7 +180,7 @@ def read_csv(path: str, groups: Sequence[str]) -> dict[str, Offsets]:
                 cells.insert(0, groups[0])
             if len(cells) != 4 or not (cells[2].isdecimal() and cells[3].isdecimal()):
                 shape = "topic,partition,offset" if len(groups) == 1 else "group,topic,partition,offset"
-                raise ToolFailed(f"{path}:{number}: '{','.join(row)}' is not of the form {shape}")
+                raise Failed(f"{path}:{number}: '{','.join(row)}' is not of the form {shape}")
             found.setdefault(cells[0], {})[TopicPartition(cells[1], int(cells[2]))] = int(cells[3])
     return found
 
@@ -198,27 +202,29 @@ def _as_table(plans: Mapping[str, Offsets]) -> list[str]:
 
 
 def delete(admin: Admin, group: str, topics: Sequence[str]) -> int:
-    from penstock.base.errors import KafkaError
-
     partitions = partitions_of(admin, topics)
-    failed: dict[TopicPartition, str] = {}
-    whole = ""
+    whole, failed = _deleted(admin, group, partitions)
+    print(f"\nError: {whole}" if whole else f"Request succeeded for deleting offsets from group {group}.")
+    width = max([15, *(len(tp.topic) for tp in partitions)])
+    print(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")
+    for tp in partitions:
+        status = f"Error: {failed[tp]}" if tp in failed else "Successful"
+        print(f"{tp.topic:<{width}} {tp.partition:<10} {status:<15}")
+    return 1 if failed else 0
+
+
+def _deleted(
+    admin: Admin, group: str, partitions: Sequence[TopicPartition]
+) -> tuple[str, Mapping[TopicPartition, str]]:
+    """What went wrong with the whole, and with each partition."""
+    from penstock.base.errors import ErrorCode, KafkaError
+
     try:
         admin.delete_group_offsets(group, partitions)
     except KafkaError as error:
-        failures = getattr(error, "failures", None)
-        if failures is None:
-            whole = error.message.removeprefix(f"group {group}: ")
-            failed = dict.fromkeys(partitions, whole)
-        else:
-            failed = {tp: each.message for tp, each in failures.items()}
-            whole = "Some of the offsets could not be deleted."
-    print(f"\nError: {whole}" if whole else f"Request succeeded for deleting offsets from group {group}.")
-    rows = [["TOPIC", "PARTITION", "STATUS"]]
-    for tp in partitions:
-        status = f"Error: {failed[tp]}" if tp in failed else "Successful"
-        rows.append([tp.topic, str(tp.partition), status])
-    print()
-    for line in aligned(rows, [15, 10, 15]):
-        print(line)
-    return 1 if failed else 0
+        failures = getattr(error, "failures", None) or dict.fromkeys(partitions, error)
+        failed = {tp: each.message.removeprefix(f"group {group}: ") for tp, each in failures.items()}
+        if error.code in (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            return "Encountered some partition-level error, see the follow-up details.", failed
+        return error.message.removeprefix(f"group {group}: "), failed
+    return "", {}

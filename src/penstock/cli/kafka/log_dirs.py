@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 
 def _run(options: Parsed) -> None:
     options.require("describe")
     topics = {each.strip() for each in (options.get("topic-list") or "").split(",") if each.strip()}
     wanted = _broker_ids(options.get("broker-list") or "")
-    with open_admin(options, files=("command-config",)) as admin:
+    with open_admin(options) as admin:
         existing = sorted(node.id for node in admin.describe_cluster().nodes)
         unknown = [each for each in wanted if each not in existing]
         if unknown:
-            raise ToolFailed(
+            raise Failed(
                 f"ERROR: The given brokers do not exist from --broker-list: {_joined(unknown)}. Current existent "
                 f"brokers: {_joined(existing)}"
             )

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from penstock.cli.kafka.connecting import settings
+from penstock.cli.failures import Failed
+from penstock.cli.kafka.connecting import connect, settings
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
 from penstock.cli.kafka.perf_numbers import Latencies
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.client.producer.blocking import Producer
@@ -41,9 +42,7 @@ def _run(options: Parsed) -> int:
         config.setdefault("transactional.id", options.get("transactional-id") or f"performance-producer-{uuid.uuid4()}")
     if warm_up:
         print(f"Warmup first {warm_up} records. Steady state results will print after the complete test summary.")
-    from penstock.client.producer.blocking import Producer
-
-    with Producer(config) as producer:
+    with connect(config).producer() as producer:
         run = _Test(producer, options.text("topic"), payload, warm_up=warm_up, interval_s=interval_s)
         run.send(count, throughput, duration_s)
         run.summary()
@@ -137,7 +136,7 @@ def _payloads(options: Parsed) -> Callable[[int], bytes]:
         delimiter = options.text("payload-delimiter").encode().decode("unicode_escape").encode()
         found = [each for each in path.read_bytes().split(delimiter) if each]
         if not found:
-            raise ToolFailed(f"File does not exist or empty file provided: {path}")
+            raise Failed(f"File does not exist or empty file provided: {path}")
         print(f"Reading payloads from: {path.resolve()}\nNumber of records read: {len(found)}")
         chosen = random.Random(0)
         return lambda number: chosen.choice(found)

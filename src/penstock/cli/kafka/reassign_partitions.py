@@ -11,10 +11,11 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.json_files import partition_entries, read_json
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.base.types import TopicPartition
@@ -58,12 +59,12 @@ def read_plan(path: str) -> tuple[Plan, Directories]:
     for topic, partition, entry in partition_entries(path, read_json(path)):
         replicas = entry.get("replicas")
         if not isinstance(replicas, list) or not replicas or not all(isinstance(each, int) for each in replicas):
-            raise ToolFailed(f"{path}: partition {topic}-{partition} has no list of replicas")
+            raise Failed(f"{path}: partition {topic}-{partition} has no list of replicas")
         if len(set(replicas)) < len(replicas):
-            raise ToolFailed(f"{path}: partition {topic}-{partition} names a broker twice: {replicas}")
+            raise Failed(f"{path}: partition {topic}-{partition} names a broker twice: {replicas}")
         paths = entry.get("log_dirs", ["any"] * len(replicas))
         if not isinstance(paths, list) or len(paths) != len(replicas):
-            raise ToolFailed(f"{path}: partition {topic}-{partition} needs as many log_dirs as replicas")
+            raise Failed(f"{path}: partition {topic}-{partition} needs as many log_dirs as replicas")
         plan[TopicPartition(topic, partition)] = tuple(replicas)
         directories |= {
             (topic, partition, broker): where
@@ -71,7 +72,7 @@ def read_plan(path: str) -> tuple[Plan, Directories]:
             if where != "any"
         }  # fmt: skip
     if not plan:
-        raise ToolFailed("Partition reassignment list cannot be empty")
+        raise Failed("Partition reassignment list cannot be empty")
     return plan, directories
 
 
@@ -134,19 +135,19 @@ def _generate(admin: Admin, options: Parsed) -> int:
     path = options.text("topics-to-move-json-file")
     topics = [each.get("topic") for each in read_json(path).get("topics", []) if isinstance(each, dict)]
     if not topics or not all(isinstance(each, str) for each in topics):
-        raise ToolFailed(f'{path} names no topics: {{"topics": [{{"topic": "foo"}}], "version": 1}}')
+        raise Failed(f'{path} names no topics: {{"topics": [{{"topic": "foo"}}], "version": 1}}')
     try:
         brokers = [int(each) for each in options.text("broker-list").split(",")]
     except ValueError:
         raise UsageError(f"--broker-list takes ids such as 0,1,2, and '{options.get('broker-list')}' is not") from None
     if len(set(brokers)) < len(brokers):
-        raise ToolFailed(f"Broker list contains duplicate entries: {_joined(brokers)}")
+        raise Failed(f"Broker list contains duplicate entries: {_joined(brokers)}")
     names = [each for each in topics if isinstance(each, str)]
     current, directories = _current(admin, names)
     factors = {tp.topic: len(replicas) for tp, replicas in current.items()}
     for name, factor in factors.items():
         if factor > len(brokers):
-            raise ToolFailed(f"Topic {name} has {factor} replicas, which {len(brokers)} broker(s) cannot hold")
+            raise Failed(f"Topic {name} has {factor} replicas, which {len(brokers)} broker(s) cannot hold")
     print(f"Current partition replica assignment\n{plan_json(current, directories)}\n")
     print("Proposed partition reassignment configuration")
     print(plan_json(spread(current, brokers, random.randrange(len(brokers))), {}))
@@ -166,9 +167,9 @@ def _execute(admin: Admin, plan: Plan, directories: Directories, options: Parsed
     known = {node.id for node in admin.describe_cluster().nodes}
     unknown = sorted({broker for each in plan.values() for broker in each} - known)
     if unknown:
-        raise ToolFailed(f"Unknown broker id {_joined(unknown)}: there are {_joined(sorted(known))}")
+        raise Failed(f"Unknown broker id {_joined(unknown)}: there are {_joined(sorted(known))}")
     if not options.has("additional") and admin.list_partition_reassignments():
-        raise ToolFailed(
+        raise Failed(
             "Cannot execute because there is an existing partition assignment. Use --additional to override this and "
             "create a new partition assignment in addition to the existing one. The --additional flag can also be used "
             "to change the throttle by resubmitting the current reassignment."
@@ -176,11 +177,11 @@ def _execute(admin: Admin, plan: Plan, directories: Directories, options: Parsed
     current, places = _current(admin, {tp.topic for tp in plan})
     missing = sorted(str(tp) for tp in plan if tp not in current)
     if missing:
-        raise ToolFailed(f"The partitions {', '.join(missing)} do not exist")
+        raise Failed(f"The partitions {', '.join(missing)} do not exist")
     before = {tp: current[tp] for tp in plan}
     print(f"Current partition replica assignment\n\n{plan_json(before, places)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
-    _throttle(admin, before, plan, options)
+    _throttle(admin, before, plan, directories, options)
     admin.alter_partition_reassignments(
         plan, allow_replication_factor_change=not options.has("disallow-replication-factor-change")
     )
@@ -195,7 +196,7 @@ def _execute(admin: Admin, plan: Plan, directories: Directories, options: Parsed
     return 0
 
 
-def _throttle(admin: Admin, before: Plan, plan: Plan, options: Parsed) -> None:
+def _throttle(admin: Admin, before: Plan, plan: Plan, directories: Directories, options: Parsed) -> None:
     from penstock.client.admin import ConfigResource
 
     rate, directory_rate = options.number("throttle"), options.number("replica-alter-log-dirs-throttle")
@@ -220,7 +221,7 @@ def _throttle(admin: Admin, before: Plan, plan: Plan, options: Parsed) -> None:
             texts = (",".join(leaders), ",".join(followers))
             changes[ConfigResource.topic(topic)] = dict(zip(_TOPIC_THROTTLES, texts, strict=True))
     if directory_rate is not None and directory_rate >= 0:
-        for broker in brokers:
+        for broker in sorted({broker for _, _, broker in directories}):
             changes.setdefault(ConfigResource.broker(broker), {})[_LOG_DIR_THROTTLE] = str(directory_rate)
     if changes:
         admin.incremental_alter_configs(changes)

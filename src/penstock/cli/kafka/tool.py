@@ -6,14 +6,13 @@ Ctrl-C is 130, and a reader that went away (`| head`) is no failure.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from penstock.cli.failures import EXPECTED, FAILED, INTERRUPTED, drop_output, sentences
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, parse
 
 HELP = flag("help", "Print usage information.", short="h")
@@ -25,10 +24,6 @@ ZOOKEEPER = Option(
     "Of older command lines: the ZooKeeper in which the brokers are registered. Use --bootstrap-server.",
     metavar="host:port",
 )
-
-
-class ToolFailed(Exception):  # noqa: N818 - named for what happened
-    """The tool could not do what it was asked for; the message goes to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +45,7 @@ def run_tool(tool: Tool, arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_stdout()
+        drop_output()
     sys.exit(code)
 
 
@@ -58,73 +53,44 @@ def exit_code(tool: Tool, arguments: Sequence[str]) -> int:
     try:
         return _run(tool, arguments)
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return INTERRUPTED
     except BrokenPipeError:
-        _drop_stdout()
+        drop_output()
         return 0
+    except UsageError as error:
+        return _usage(tool, str(error))
+    except EXPECTED as error:
+        return _failed(tool, "; ".join(sentences(error)))
 
 
 def _run(tool: Tool, arguments: Sequence[str]) -> int:
     options = (*tool.options, HELP, VERSION)
-    try:
-        if not arguments:
-            _show_help(tool, options, sys.stderr.write)
-            return 1
-        # Help is given even if the rest of the line makes no sense.
-        if any(each in ("--help", "-help", "-h") for each in arguments):
-            _show_help(tool, options, sys.stdout.write)
-            return 0
-        parsed = parse(options, arguments)
-        if parsed.has("version"):
-            from penstock import __version__
+    if not arguments:
+        _show_help(tool, options, sys.stderr.write)
+        return FAILED
+    # Help is given even if the rest of the line makes no sense.
+    if any(each in ("--help", "-help", "-h") for each in arguments):
+        _show_help(tool, options, sys.stdout.write)
+        return 0
+    parsed = parse(options, arguments)
+    if parsed.has("version"):
+        from penstock import __version__
 
-            print(f"penstock {__version__}")
-            return 0
-        if parsed.words and not tool.words:
-            print(f"Ignored, since they belong to no option: {' '.join(parsed.words)}", file=sys.stderr)
-        return tool.run(parsed) or 0
-    except UsageError as error:
-        return _usage(tool, str(error))
-    except ToolFailed as error:
-        return _failed(tool, str(error))
-    except KeyboardInterrupt:
-        raise
-    except Exception as error:
-        sentence = _sentence(error)
-        if sentence is None:
-            raise
-        return _failed(tool, sentence)
+        print(f"penstock {__version__}")
+        return 0
+    if parsed.words and not tool.words:
+        print(f"Ignored, since they belong to no option: {' '.join(parsed.words)}", file=sys.stderr)
+    return tool.run(parsed) or 0
 
 
 def _usage(tool: Tool, message: str) -> int:
     print(f"{message}\nSee `{tool.name} --help`.", file=sys.stderr)
-    return 1
+    return FAILED
 
 
 def _failed(tool: Tool, message: str) -> int:
     print(f"{tool.failure_prefix}{message}", file=sys.stdout if tool.failures_on_stdout else sys.stderr)
-    return 1
-
-
-def _sentence(error: Exception) -> str | None:
-    """What happened, for the failures that are to be expected; None for what is a bug of ours."""
-    from penstock.base.config.declaration import ConfigErrors
-    from penstock.base.errors import KafkaError
-
-    if isinstance(error, BrokenPipeError):
-        raise error
-    if isinstance(error, KafkaError):
-        return error.message or str(error)
-    if isinstance(error, ConfigErrors):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return None
-
-
-def _drop_stdout() -> None:
-    """Nobody reads any more: what is left must not fail again when the interpreter flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
 
 
 def _show_help(tool: Tool, options: Sequence[Option], write: Callable[[str], object]) -> None:

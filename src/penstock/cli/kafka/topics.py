@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, key_values
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, ConfigEntry, PartitionDescription, TopicDescription
@@ -65,7 +66,7 @@ def _check(options: Parsed, action: str) -> None:
     for name in ("partitions", "replication-factor"):
         count = options.number(name)
         if count is not None and count < 1:
-            raise ToolFailed(f"The {name.replace('-', ' ')} must be greater than 0")
+            raise Failed(f"The {name.replace('-', ' ')} must be greater than 0")
 
 
 def _list(admin: Admin, options: Parsed) -> None:
@@ -81,7 +82,7 @@ def _matching(admin: Admin, options: Parsed, *, must_exist: bool = True) -> list
         return sorted(listed)
     found = sorted(filter(topic_matcher(pattern), listed))
     if not found and must_exist and not options.has("if-exists"):
-        raise ToolFailed(f"Topic '{pattern}' does not exist as expected")
+        raise Failed(f"Topic '{pattern}' does not exist as expected")
     return found
 
 
@@ -99,8 +100,6 @@ def _create(admin: Admin, options: Parsed) -> None:
     from penstock.client.admin import NewTopic
 
     name = options.text("topic")
-    if "." in name or "_" in name:
-        print(_COLLISION_WARNING)
     assignment = options.get("replica-assignment")
     topic = NewTopic(
         name=name,
@@ -112,10 +111,19 @@ def _create(admin: Admin, options: Parsed) -> None:
     try:
         admin.create_topics([topic])
     except KafkaError as error:
+        # Kafka's tool looks at the configuration before it warns, and so does without the warning here.
+        if error.code is not ErrorCode.INVALID_CONFIG:
+            _warn_of_collisions(name)
         if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
             return
-        raise ToolFailed(_broker_says(error, name)) from None
+        raise Failed(_broker_says(error, name)) from None
+    _warn_of_collisions(name)
     print(f"Created topic {name}.")
+
+
+def _warn_of_collisions(name: str) -> None:
+    if "." in name or "_" in name:
+        print(_COLLISION_WARNING)
 
 
 def replica_assignment(text: str) -> list[list[int]]:
@@ -157,7 +165,7 @@ def _alter(admin: Admin, options: Parsed) -> None:
             new = None if assignment is None else replica_assignment(assignment)[existing:]
             admin.create_partitions({name: NewPartitions(total_count=count, assignments=new)})
         except KafkaError as error:
-            raise ToolFailed(_broker_says(error, name)) from None
+            raise Failed(_broker_says(error, name)) from None
         if older:
             print("Adding partitions succeeded!")
 
@@ -176,7 +184,7 @@ def _alter_config(admin: Admin, options: Parsed, name: str) -> None:
     try:
         admin.incremental_alter_configs({ConfigResource.topic(name): steps})
     except KafkaError as error:
-        raise ToolFailed(_broker_says(error, name)) from None
+        raise Failed(_broker_says(error, name)) from None
     print(f"Updated config for topic {name}.")
 
 
@@ -188,7 +196,7 @@ def _delete(admin: Admin, options: Parsed) -> None:
         try:
             admin.delete_topics([name])
         except KafkaError as error:
-            raise ToolFailed(_broker_says(error, name)) from None
+            raise Failed(_broker_says(error, name)) from None
         if options.has("zookeeper"):
             print(f"Topic {name} is marked for deletion.")
             print("Note: This will have no impact if delete.topic.enable is not set to true.")
@@ -228,10 +236,10 @@ def _chosen(admin: Admin, options: Parsed, page_size: int) -> list[TopicDescript
             if error.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 if options.has("if-exists"):
                     return []
-                raise ToolFailed(f"TopicId '{text}' does not exist as expected") from None
+                raise Failed(f"TopicId '{text}' does not exist as expected") from None
             raise
         except ValueError:
-            raise ToolFailed(f"'{text}' is not the id of a topic: these have 22 letters") from None
+            raise Failed(f"'{text}' is not the id of a topic: these have 22 letters") from None
     names = _matching(admin, options)
     described = admin.describe_topics(names, page_size=page_size) if names else {}
     return [described[name] for name in names]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from penstock.cli.failures import Failed
+from penstock.cli.kafka.commands import Command, chosen, synopsis
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError
-from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, ToolFailed, run_tool
+from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 if TYPE_CHECKING:
     from penstock.base.types import TopicPartition
@@ -18,17 +20,7 @@ _DEFAULT_MAX_TIMEOUT_MINUTES = 15
 
 
 def _run(options: Parsed) -> None:
-    if not options.words:
-        raise UsageError(f"Which command? There are {', '.join(_COMMANDS)}")
-    command, *rest = options.words
-    if command not in _COMMANDS:
-        raise UsageError(f"invalid choice: '{command}' (choose from {', '.join(_COMMANDS)})")
-    if rest:
-        raise UsageError(f"unrecognized arguments: '{' '.join(rest)}'")
-    run, allowed = _COMMANDS[command]
-    for name, _ in options.order:
-        if name not in (*allowed, *_COMMON):
-            raise UsageError(f"{command} takes no --{name}; it takes {', '.join('--' + each for each in allowed)}")
+    run = chosen(options, _COMMANDS)
     with open_admin(options) as admin:
         run(admin, options)
 
@@ -60,7 +52,7 @@ def _describe(admin: Admin, options: Parsed) -> None:
     except KafkaError as error:
         if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             raise
-        raise ToolFailed(
+        raise Failed(
             f"Failed to describe transaction state of transactional-id `{name}`: the id could not be found. "
             "`kafka-transactions list` shows those there are."
         ) from None
@@ -121,9 +113,7 @@ def _abort(admin: Admin, options: Parsed) -> None:
         try:
             spec = abort_of(tp, admin.describe_producers([tp])[tp], start)
         except InvalidInput:
-            raise ToolFailed(
-                f"Could not find any open transactions starting at offset {start} on partition {tp}"
-            ) from None
+            raise Failed(f"Could not find any open transactions starting at offset {start} on partition {tp}") from None
     else:
         producer, epoch = options.number("producer-id"), options.number("producer-epoch")
         coordinator = options.number("coordinator-epoch")
@@ -174,17 +164,16 @@ def _force_terminate(admin: Admin, options: Parsed) -> None:
     print(f"The transaction of {name} is aborted; its producer can write no more.", file=sys.stderr)
 
 
-_COMMON = ("bootstrap-server", "command-config")
-_COMMANDS: dict[str, tuple[Callable[[Admin, Parsed], None], tuple[str, ...]]] = {
-    "list": (_list, ("duration-filter", "transactional-id-pattern")),
-    "describe": (_describe, ("transactional-id",)),
-    "describe-producers": (_describe_producers, ("broker-id", "topic", "partition")),
-    "abort": (
+_COMMANDS: Mapping[str, Command[Callable[[Admin, Parsed], None]]] = {
+    "list": Command(_list, ("duration-filter", "transactional-id-pattern")),
+    "describe": Command(_describe, ("transactional-id",)),
+    "describe-producers": Command(_describe_producers, ("broker-id", "topic", "partition")),
+    "abort": Command(
         _abort,
         ("topic", "partition", "start-offset", "producer-id", "producer-epoch", "coordinator-epoch"),
     ),
-    "find-hanging": (_find_hanging, ("broker-id", "max-transaction-timeout", "topic", "partition")),
-    "forceTerminateTransaction": (_force_terminate, ("transactionalId",)),
+    "find-hanging": Command(_find_hanging, ("broker-id", "max-transaction-timeout", "topic", "partition")),
+    "forceTerminateTransaction": Command(_force_terminate, ("transactionalId",)),
 }
 
 TOOL = Tool(
@@ -193,7 +182,7 @@ TOOL = Tool(
         "This tool is used to analyze the transactional state of producers in the cluster. It can be used to detect "
         "and recover from hanging transactions."
     ),
-    words="<" + " | ".join(_COMMANDS) + ">",
+    words=synopsis(_COMMANDS),
     run=_run,
     options=(
         BOOTSTRAP,

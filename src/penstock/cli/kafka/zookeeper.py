@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from penstock.cli.kafka.tool import ToolFailed
+from penstock.cli.failures import Failed
 
 IDS_PATH: Final = "/brokers/ids"
 CONNECT_TIMEOUT_S: Final = 3.0
@@ -26,13 +26,13 @@ def find_brokers(hosts: str, security_protocol: str = "PLAINTEXT") -> str:
     The listeners that speak the security protocol are taken, or all if none does.
     """
     if not any(_answers(*each) for each in _addresses(hosts)):
-        raise ToolFailed(f"no ZooKeeper answers at {hosts}; Kafka 4 and Penstock need none: {INSTEAD}")
+        raise Failed(f"no ZooKeeper answers at {hosts}; Kafka 4 and Penstock need none: {INSTEAD}")
     registrations = _read(hosts)
     if not registrations:
-        raise ToolFailed(f"no broker is registered in the ZooKeeper at {hosts} (in {IDS_PATH}): {INSTEAD}")
+        raise Failed(f"no broker is registered in the ZooKeeper at {hosts} (in {IDS_PATH}): {INSTEAD}")
     found = [address for each in registrations for address in listeners(each, security_protocol)]
     if not found:
-        raise ToolFailed(f"the brokers in the ZooKeeper at {hosts} are registered without an address: {INSTEAD}")
+        raise Failed(f"the brokers in the ZooKeeper at {hosts} are registered without an address: {INSTEAD}")
     return ",".join(found)
 
 
@@ -55,7 +55,7 @@ def _addresses(hosts: str) -> Iterator[tuple[str, int]]:
     for each in hosts.partition("/")[0].split(","):
         host, colon, port = each.strip().rpartition(":")
         if colon and not port.isdecimal():
-            raise ToolFailed(f"--zookeeper takes host:port, and {each.strip()!r} is not of that form; {INSTEAD}")
+            raise Failed(f"--zookeeper takes host:port, and {each.strip()!r} is not of that form; {INSTEAD}")
         yield (host.strip("[]") if colon else each.strip(), int(port) if colon else 2181)
 
 
@@ -74,7 +74,7 @@ def _read(hosts: str) -> list[dict[str, Any]]:
         from kazoo.exceptions import KazooException, NoNodeError
         from kazoo.handlers.threading import KazooTimeoutError
     except ModuleNotFoundError:
-        raise ToolFailed(
+        raise Failed(
             f"--zookeeper needs the ZooKeeper client (pip install 'penstock[zookeeper]'), or {INSTEAD}"
         ) from None
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
@@ -87,11 +87,9 @@ def _read(hosts: str) -> list[dict[str, Any]]:
         return []
     except (KazooTimeoutError, KazooException) as error:
         reason = str(error) or type(error).__name__
-        raise ToolFailed(f"what listens at {hosts} does not answer as a ZooKeeper ({reason}): {INSTEAD}") from None
+        raise Failed(f"what listens at {hosts} does not answer as a ZooKeeper ({reason}): {INSTEAD}") from None
     except ValueError as error:
-        raise ToolFailed(
-            f"a broker's registration in the ZooKeeper at {hosts} is no JSON ({error}): {INSTEAD}"
-        ) from None
+        raise Failed(f"a broker's registration in the ZooKeeper at {hosts} is no JSON ({error}): {INSTEAD}") from None
     finally:
         client.stop()
         client.close()

@@ -15,6 +15,7 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.admin.errors import Outcome, failure
 from penstock.client.core.client import ClientCore, Codes
+from penstock.client.core.rounds import METADATA_VERSION_MIN
 from penstock.client.core.types import CoordinatorKind, Node
 from penstock.client.core.waiting import Retry, pause
 from penstock.client.errors import UnsupportedByBroker, error_for, is_retriable
@@ -176,7 +177,9 @@ class Asker:
         """Metadata of some topics, or of all, as one broker has it now. No topic is created by asking."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        answer: MetadataResponse = await self.any(ApiKey.METADATA, request, timeout_ms=timeout_ms)
+        answer: MetadataResponse = await self.any(
+            ApiKey.METADATA, request, timeout_ms=timeout_ms, at_least=METADATA_VERSION_MIN
+        )
         return answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.client.admin import checks
 from penstock.client.admin.enums import AlterConfigKind, ConfigResourceType, ConfigSource, ConfigType
 
 
@@ -13,6 +14,10 @@ class ConfigResource:
 
     type: ConfigResourceType
     name: str
+
+    def __post_init__(self) -> None:
+        # By its name too: ConfigResource("topic", "orders").
+        object.__setattr__(self, "type", checks.member(self.type, ConfigResourceType, "the type of a resource"))
 
     @classmethod
     def topic(cls, name: str) -> ConfigResource:

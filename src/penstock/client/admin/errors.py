@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.client.error_texts import TEXTS
 from penstock.client.errors import ClientError, error_for
 
 K = TypeVar("K")
@@ -46,10 +47,17 @@ class AdminErrors(ClientError):  # noqa: N818 - several, as in ConfigErrors
 
 
 def _summary(failures: Mapping[Any, KafkaError], succeeded: int) -> str:
-    shown = [each.message for each in list(failures.values())[:_SHOWN_MAX]]
+    shown = [_with_remedy(each) for each in list(failures.values())[:_SHOWN_MAX]]
     more = len(failures) - len(shown)
     tail = f"; and {more} more" if more > 0 else ""
-    return f"{len(failures)} of {len(failures) + succeeded} failed: {'; '.join(shown)}{tail}"
+    rest = f". The other {succeeded} are done: ask again for those in `failures` only" if succeeded else ""
+    return f"{len(failures)} of {len(failures) + succeeded} failed: {'; '.join(shown)}{tail}{rest}"
+
+
+def _with_remedy(error: KafkaError) -> str:
+    """A broker's own text says what happened; what to do about it is added."""
+    _, _, remedy = TEXTS.get(error.code, "").partition(": ")
+    return error.message if not remedy or remedy in error.message else f"{error.message.rstrip('.')} ({remedy})"
 
 
 def failure(what: str, code: int, message: str | None = None) -> ClientError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from penstock.base.errors import ErrorCode
 from penstock.base.types import TopicPartition
 from penstock.client.admin import checks
 from penstock.client.admin.asking import Asker, by_topic
@@ -154,4 +155,6 @@ async def delete_records(
 def _deleted(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None, int]]:
     for topic in answer.topics:
         for each in topic.partitions:
-            yield TopicPartition(topic.name, each.partition_index), each.error_code, None, each.low_watermark
+            beyond = "there are no such records: give an offset up to the end, or -1 for it"
+            text = beyond if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE else None
+            yield TopicPartition(topic.name, each.partition_index), each.error_code, text, each.low_watermark

@@ -8,7 +8,7 @@ holds the values of one client, and `options` has the same keys as typed keyword
 """
 
 from penstock.client.config import admin_keys, common_keys, consumer_keys, producer_keys
-from penstock.client.config.config import KEYS, ClientConfig, ClientKind
+from penstock.client.config.config import KEYS, ClientConfig, ClientKind, known_key
 from penstock.client.config.options import AdminOptions, CommonOptions, ConsumerOptions, ProducerOptions
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "admin_keys",
     "common_keys",
     "consumer_keys",
+    "known_key",
     "producer_keys",
 ]

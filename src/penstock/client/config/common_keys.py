@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.base.config.declaration import boolean, integer, long, string, words
 from penstock.base.config.rules import OneOf
-from penstock.client.config.effects import NO_PUSH, NO_SAMPLES, ONE_LOOKUP
+from penstock.client.config.effects import NO_LEVELS, NO_PUSH, ONE_LOOKUP
 from penstock.client.config.security_keys import *  # noqa: F403 - security keys are common keys
 from penstock.client.config.values import objects
 
@@ -50,16 +50,18 @@ SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(
     "socket.connection.setup.timeout.max.ms", 30_000, "Longest time that connecting may take."
 )
 CONNECTIONS_MAX_IDLE_MS = long("connections.max.idle.ms", 540_000, "Connections unused for so long are closed.")
-METRICS_NUM_SAMPLES = integer("metrics.num.samples", 2, "Samples per metric.", at_least=1, effect=NO_SAMPLES)
+METRICS_NUM_SAMPLES = integer(
+    "metrics.num.samples", 2, "How many samples rates and averages look back over.", at_least=1
+)
 METRICS_SAMPLE_WINDOW_MS = long(
-    "metrics.sample.window.ms", 30_000, "Time that a sample covers.", at_least=0, effect=NO_SAMPLES
+    "metrics.sample.window.ms", 30_000, "Time that a sample of rates and averages covers.", at_least=1
 )
 METRICS_RECORDING_LEVEL = string(
     "metrics.recording.level",
     "INFO",
     "How much is measured.",
     rule=OneOf("INFO", "DEBUG", "TRACE"),
-    effect=NO_SAMPLES,
+    effect=NO_LEVELS,
 )
 METRIC_REPORTERS = objects(
     "metric.reporters", (), "Java classes that report metrics.", effect="`metrics()` gives them all"

@@ -204,20 +204,22 @@ def _settings(
     settings: dict[Key[Any], object] = {}
     unknown: list[Problem] = []
     for name, value in config.items():
-        key = _known(keys, name)
+        key = known_key(kind, name)
         if key is not None:
             settings[key] = value
         else:
             unknown.append(_unknown(kind, name, keys))
     for option, value in options.items():
-        key = _known(keys, option.replace("_", "."))
+        key = known_key(kind, option.replace("_", "."))
         if key is None:
             raise TypeError(_unexpected(kind, option, keys))
         settings[key] = value
     return settings, unknown
 
 
-def _known(keys: Mapping[str, Key[Any]], name: str) -> Key[Any] | None:
+def known_key(kind: ClientKind, name: str) -> Key[Any] | None:
+    """The key of this name, or of which it is another client's name; None when this kind of client has none such."""
+    keys = KEYS[kind]
     return keys.get(name) or keys.get(_ALIASES.get(name, ""))
 
 

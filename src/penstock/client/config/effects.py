@@ -6,7 +6,7 @@ from typing import Final
 
 NO_JVM: Final = "there is no Java virtual machine here"
 NO_KERBEROS: Final = "Kerberos (GSSAPI) is not supported; use SCRAM, OAUTHBEARER, PLAIN or client certificates"
-NO_SAMPLES: Final = "metrics are counters and histograms since the start, without windows of samples"
+NO_LEVELS: Final = "all of it is cheap, and always measured"
 NO_PUSH: Final = "the client sends no metrics to brokers"
 ONE_LOOKUP: Final = "every address that a host name has is tried in any case"
 BROKER_CHECKS: Final = "it matters to the side that checks tokens, which is the broker"

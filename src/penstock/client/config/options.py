@@ -58,6 +58,7 @@ class CommonOptions(TypedDict, total=False):
     sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_client_credentials_client_id: str | None
     sasl_oauthbearer_client_credentials_client_secret: str | None
+    sasl_oauthbearer_assertion_file: str | None
     sasl_oauthbearer_scope_claim_name: str
     sasl_oauthbearer_sub_claim_name: str
     sasl_oauthbearer_jwt_retriever_class: Any

@@ -109,6 +109,11 @@ SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_ID = string(
 SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET = password(
     "sasl.oauthbearer.client.credentials.client.secret", "Client secret of a token request."
 )
+SASL_OAUTHBEARER_ASSERTION_FILE = string(
+    "sasl.oauthbearer.assertion.file",
+    None,
+    "A signed JWT that a token is given for (jwt-bearer), in place of client id and secret; read for each token.",
+)
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = string(
     "sasl.oauthbearer.scope.claim.name", "scope", "Claim that holds the scope.", effect=BROKER_CHECKS
 )

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.consumer.fetching.buffer import FetchBuffer
 from penstock.client.errors import ArrowMissing
-from penstock.records.batch import TIMESTAMP_TYPE_MASK
 from penstock.records.columns import BinaryColumn, HeaderColumn, RecordColumns
-from penstock.records.errors import InvalidRecords
 from penstock.records.kernel import ColumnFiller
 
 if TYPE_CHECKING:
@@ -43,24 +41,7 @@ class ArrowTaker:
         """None when there is nothing to take."""
         filler = ColumnFiller(rows_max, headers=headers)
         topics: dict[str, int] = {}
-        while not filler.full:
-            found = buffer.peek_plain(raises=not filler.rows)
-            if found is None:
-                break
-            fetch, batch = found
-            header = batch.header
-            number = topics.setdefault(fetch.partition.topic, len(topics))
-            append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_MASK else None
-            try:
-                filler.fill(
-                    batch.buffer, batch.start, batch.end, header.count, header.base_offset, header.base_timestamp,
-                    append_time, number, fetch.partition.partition, batch.from_offset,
-                )  # fmt: skip
-            except InvalidRecords as error:
-                if filler.rows:
-                    break
-                raise fetch.damaged(batch, str(error)) from error
-            buffer.plain_given(fetch, batch, filler.next_offset if filler.full else header.next_offset)
+        buffer.fill(filler, lambda topic: topics.setdefault(topic, len(topics)))
         return self._record_batch(filler.take(), list(topics)) if filler.rows else None
 
     def empty(self, headers: bool) -> pyarrow.RecordBatch:

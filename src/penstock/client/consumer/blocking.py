@@ -49,7 +49,7 @@ class Consumer(BlockingFace):
         self._owner: int | None = None
         self._owner_depth = 0
         self._owner_lock = threading.Lock()
-        super().__init__(core, name="penstock consumer")
+        super().__init__(core, name=core.client_id)
 
     def _describe(self) -> str:
         return describe_client(self._core._core)

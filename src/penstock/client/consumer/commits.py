@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from penstock.base.errors import KafkaError
 from penstock.base.types import TopicPartition
@@ -25,15 +25,14 @@ from penstock.client.consumer.interceptors import Interceptors
 from penstock.client.consumer.subscription import SubscriptionState
 from penstock.client.core.client import ClientCore
 from penstock.client.core.types import ConsumerGroupMetadata, OffsetAndMetadata
-from penstock.client.core.waiting import within
-from penstock.client.errors import (
-    RebalanceInProgress,
-    is_retriable,
-)
+from penstock.client.core.waiting import Retry, within
+from penstock.client.errors import RebalanceInProgress, is_retriable
 
 log = logging.getLogger(__name__)
 
 CommitCallback = Callable[[Offsets, Exception | None], Any]
+
+_TELLING_MS: Final = 100.0
 
 
 class Member(Protocol):
@@ -171,7 +170,9 @@ class Commits:
 
     async def close(self, deadline: float) -> None:
         """The last automatic commit, and the end of the async ones."""
-        await self.auto_commit_now(max(0.0, deadline - self._now()) * 1000)
+        # Whoever never reached the cluster has read nothing: no use to look for a coordinator until the deadline.
+        if self.store is not None or self._core.metadata.snapshot.version:
+            await self.auto_commit_now(max(0.0, deadline - self._now()) * 1000)
         await self.drain(deadline)
         for each in self._pending:
             each.task.cancel()
@@ -234,9 +235,7 @@ class Commits:
         async for attempt in self._core.retry(timeout_ms=timeout_ms, what=what):
             try:
                 error = await within(
-                    self._core.ports,
-                    attempt.remaining_ms,
-                    self._try_commit(offsets, min(attempt.remaining_ms, self._core.request_timeout_ms)),
+                    self._core.ports, attempt.remaining_ms, self._try_commit(offsets, self._limit_ms(attempt))
                 )
             except TimeoutError:
                 raise attempt.timed_out() from attempt.cause
@@ -247,6 +246,11 @@ class Commits:
             if is_final or (error.code in UNKNOWN_TOPIC and not waits_for_topics):
                 raise error
             attempt.failed(error)
+
+    def _limit_ms(self, attempt: Retry) -> float:
+        """Of one request: it gives up a little before the call does, which can tell the cause then."""
+        left_ms = attempt.remaining_ms
+        return min(left_ms - min(_TELLING_MS, left_ms / 10), self._core.request_timeout_ms)
 
 
 def _store_of(core: ClientCore) -> Store | None:

@@ -39,7 +39,9 @@ class ConsumerParts:
         self.subscription = subscription
         self.settings = settings
         self.signal = Signal(core.ports)
-        self.metrics = FetchMetrics(core.ports.clock)
+        self.metrics = FetchMetrics(
+            core.metrics, core.ports.clock, subscription, read_committed=bool(settings.isolation_level)
+        )
         self.fetcher = Fetcher(core, subscription, settings, self.signal, self.metrics)
         self.errors: deque[KafkaError] = self.fetcher.errors
         self.resolver = PositionResolver(core, subscription, settings, self.errors, self.positions_changed)

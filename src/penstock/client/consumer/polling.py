@@ -11,14 +11,22 @@ import logging
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from penstock.base.errors import KafkaError
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.consumer.parts import ConsumerParts
 from penstock.client.consumer.positions import FetchStatus
 from penstock.client.consumer.subscription import Mode
+from penstock.client.core.metadata import no_such_topic
 from penstock.client.core.types import OffsetAndMetadata
 from penstock.client.core.waiting import pause
-from penstock.client.errors import InvalidState, KafkaTimeout, NoBrokersReachable, WakeUp, is_retriable
+from penstock.client.errors import (
+    InvalidState,
+    KafkaTimeout,
+    NoBrokersReachable,
+    UnknownTopicOrPartition,
+    WakeUp,
+    is_retriable,
+)
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +94,7 @@ class Poller:
                 return None
             await parts.signal.wait(self._wait_s(deadline - now))
             waited_from, now = now, self._clock.monotonic()
-            parts.metrics.idle_s += now - waited_from
+            parts.metrics.waited(now - waited_from)
 
     def raise_errors(self) -> None:
         if self._parts.errors:
@@ -106,11 +114,27 @@ class Poller:
                 return
             remaining_s = deadline - self._clock.monotonic()
             if remaining_s <= 0:
-                raise KafkaTimeout(
-                    f"the position of {partition} is not known after {timeout_ms:.0f} ms: "
-                    f"it {state.status.value}, and no broker told"
-                )
+                raise self._no_position(partition, timeout_ms)
             await self._parts.signal.wait(self._wait_s(remaining_s))
+
+    def _no_position(self, partition: TopicPartition, timeout_ms: float) -> KafkaError:
+        """The time is over: what stands in the way."""
+        core = self._parts.core
+        topic = core.metadata.snapshot.topics.get(partition.topic)
+        if topic is not None and topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return no_such_topic(partition.topic, timeout_ms)
+        if topic is not None and not topic.error and partition.partition >= len(topic.partitions):
+            return UnknownTopicOrPartition(
+                f"topic {partition.topic} has {len(topic.partitions)} partitions: there is no {partition}"
+            )
+        why = core.why_late()
+        if not why and core.metadata.snapshot.leader(partition) is None:
+            why = "it has no leader at present: are its brokers up?"
+        state = self._parts.subscription.state(partition)
+        return KafkaTimeout(
+            f"the position of {partition} is not known after {timeout_ms:.0f} ms: it {state.status.value}, "
+            f"and no broker told{f': {why}' if why else ''}"
+        )
 
     # Inside.
 

@@ -10,38 +10,30 @@ loop from then on.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.base.errors import ErrorCode, KafkaError
-from penstock.base.system import SystemTasks
-from penstock.client.config import ClientConfig, ClientKind, common_keys, producer_keys
+from penstock.client.config import ClientKind, common_keys
 from penstock.client.config.addresses import parse_addresses
 from penstock.client.core.calling import call_user
+from penstock.client.core.connections import Connections
 from penstock.client.core.coordinators import Coordinators
-from penstock.client.core.measuring import ClientMetrics, Measuring
 from penstock.client.core.metadata import Metadata
 from penstock.client.core.nodes import Nodes, broker_id
-from penstock.client.core.ports import ClientPorts, system_ports
 from penstock.client.core.rounds import Rounds
-from penstock.client.core.settings import name_of, network_settings, security_settings
 from penstock.client.core.types import CoordinatorKind
 from penstock.client.core.waiting import Retry
 from penstock.client.errors import (
     ClientClosed,
-    InvalidState,
     UnsupportedByBroker,
     code_of,
     error_for,
     is_retriable,
 )
-from penstock.network.channel import NodeChannel
 from penstock.network.errors import UnsupportedVersion
 from penstock.network.in_flight import Decode
-from penstock.network.pool import ChannelPool
-from penstock.network.security import connection_security
-from penstock.network.versions import VERSION_MAX, VersionTable
+from penstock.network.versions import VERSION_MAX
 from penstock.protocol.apis import APIS
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -54,18 +46,8 @@ _COORDINATOR_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR
 _COORDINATOR_BUSY = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
-class ClientCore:
-    ports: ClientPorts
+class ClientCore(Connections):
     metadata: Metadata
-
-    def __init__(self, config: ClientConfig, *, ports: ClientPorts | None = None) -> None:
-        self.config = config
-        self.client_id = name_of(config)
-        self.metrics = ClientMetrics()
-        self._given_ports = ports
-        self._tasks: SystemTasks | None = None
-        self._pool: ChannelPool | None = None
-        self._is_closed = False
 
     # Life.
 
@@ -75,89 +57,31 @@ class ClientCore:
             raise ClientClosed(f"{self.client_id} was closed: make a new client")
         if self._pool is not None:
             return
-        if self._given_ports is not None:
-            self.ports = self._given_ports
-        else:
-            self.ports, self._tasks = system_ports()
+        pool = self._connect(lambda node_id: nodes.address(node_id))
         self.metadata = Metadata(self.config, self.ports, self._ask_metadata)
         servers: tuple[str, ...] = self.config[common_keys.BOOTSTRAP_SERVERS]
         nodes = Nodes(parse_addresses(servers), lambda: self.metadata.snapshot, self.ports.rng)
-        self._pool = ChannelPool(
-            endpoints=nodes.address,
-            ports=self.ports,
-            settings=network_settings(self.config, self.client_id),
-            security=connection_security(security_settings(self.config), self.ports),
-            observer=Measuring(self.metrics),
-        )
         self._rounds = Rounds(
-            self.config, nodes, self._pool, lambda: self.metadata.request_update("no known broker can be reached")
+            self.config,
+            nodes,
+            pool,
+            way_to=self._way_to,
+            on_rebootstrap=lambda: self.metadata.request_update("no known broker can be reached"),
         )
         self.metadata.why_waiting = self._rounds.why_waiting
         own_connection = self.config.kind is ClientKind.CONSUMER
         self._coordinators = Coordinators(self.ask_any, nodes, own_connection=own_connection)
         self.metadata.start()
+        self.metrics.gauge("metadata-age", lambda: self.metadata.age_ms / 1000)
 
     async def close(self) -> None:
         """Close every connection; calls that wait end with ClientClosed. Again is no error."""
         if self._is_closed:
             return
         self._is_closed = True
-        if self._pool is None:
-            return
-        await self.metadata.close()
-        await self._pool.close()
-        if self._tasks is not None:
-            await self._tasks.close()
-
-    @property
-    def is_started(self) -> bool:
-        return self._pool is not None
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
-    @property
-    def pool(self) -> ChannelPool:
-        if self._is_closed:
-            raise ClientClosed(f"{self.client_id} was closed: make a new client")
-        if self._pool is None:
-            raise InvalidState(f"{self.client_id} was not started: await start(), or use `async with`")
-        return self._pool
-
-    # One node.
-
-    def send(
-        self,
-        node_id: int,
-        api_key: int,
-        message: object,
-        *,
-        timeout_ms: float | None = None,
-        at_least: int = 0,
-        at_most: int = VERSION_MAX,
-        decode: Decode | None = None,
-        expects_answer: bool = True,
-    ) -> asyncio.Future[Any]:
-        """The future of one node's answer; it fails with a NetworkError, and nothing is repeated."""
-        return self.pool.send(
-            node_id,
-            api_key,
-            message,
-            timeout_ms=timeout_ms,
-            at_least=at_least,
-            at_most=at_most,
-            decode=decode,
-            expects_answer=expects_answer,
-        )
-
-    def channel(self, node_id: int) -> NodeChannel:
-        """The way to one node: `has_room`, `on_room`, `versions`."""
-        return self.pool.channel(node_id)
-
-    async def versions(self, node_id: int, *, timeout_ms: float | None = None) -> VersionTable:
-        """The API versions and finalized features of one node; connects if need be."""
-        return await self.pool.ready(node_id, timeout_ms=timeout_ms)
+        if self._pool is not None:
+            await self.metadata.close()
+            await self._disconnect()
 
     # Any node.
 
@@ -290,33 +214,7 @@ class ClientCore:
                 return answer
         raise AssertionError("a retry ends by returning or raising")
 
-    # Time and retries.
-
-    @property
-    def request_timeout_ms(self) -> int:
-        return self.config[common_keys.REQUEST_TIMEOUT_MS]
-
-    @property
-    def default_timeout_ms(self) -> int:
-        return self.config[producer_keys.DEFAULT_API_TIMEOUT_MS]
-
-    def retry(self, *, timeout_ms: float | None = None, what: str = "the call") -> Retry:
-        """Tries with growing pauses until the deadline, by default of `default.api.timeout.ms`."""
-        self.pool  # noqa: B018 - raises when the client is not usable
-        return Retry(
-            self.ports,
-            timeout_ms=self.default_timeout_ms if timeout_ms is None else timeout_ms,
-            backoff_ms=self.config[common_keys.RETRY_BACKOFF_MS],
-            backoff_max_ms=max(
-                self.config[common_keys.RETRY_BACKOFF_MAX_MS], self.config[common_keys.RETRY_BACKOFF_MS]
-            ),
-            what=what,
-        )
-
-    def _limit(self, attempt: Retry, request_timeout_ms: float | None = None) -> float:
-        """A request may take its own time, and never longer than the call."""
-        own_ms = self.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
-        return max(1.0, min(own_ms, attempt.remaining_ms))
+    # Failures.
 
     def _failed(self, attempt: Retry, error: KafkaError) -> None:
         """Note a failure that another try may cure; raise one that it cannot."""
@@ -338,6 +236,10 @@ class ClientCore:
             raise error
         attempt.failed(error)
         return False
+
+    def why_late(self) -> str:
+        """What the last question to any node failed with or waits for; no text when all is well."""
+        return self._rounds.why_late()
 
     # The user.
 

@@ -40,6 +40,7 @@ def _end_open_faces() -> None:
         if face._is_closed or face._thread.is_foreign:
             continue
         try:
+            face._thread.look_up_here()
             face._at_exit()
         except Exception:
             # The next client must have its turn whatever became of this one.

@@ -8,28 +8,45 @@ interpreter (it is a daemon), and a forked child, which has no such thread, is t
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import atexit
 import os
-import queue
+import socket
 import threading
-import time
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from penstock.base.system import new_event_loop
-from penstock.client.core.calling import MAILBOX, Mailbox
-from penstock.client.errors import ClientClosed, ForkedClient, InvalidState, KafkaTimeout
+from penstock.client.core.hand_over import CANCEL_TIMEOUT_S, HandOver
+from penstock.client.errors import ClientClosed, ForkedClient, InvalidState
 
 T = TypeVar("T")
 
 _START_TIMEOUT_S: Final = 30.0
-_CANCEL_TIMEOUT_S: Final = 5.0
-_JOIN_TIMEOUT_S: Final = 10.0
+_END_TIMEOUT_S: Final = 10.0
+_LINGER_S: Final = 0.2
+"""How long `close` waits for a loop that has nothing left to do but to close itself."""
 _LAST_TIMEOUT_S: Final = 5.0
-_SLICE_S: Final = 0.5
+_LOOK_UP_TIMEOUT_S: Final = 60.0
 _GOOD_BYES: Final = 3
 _CLOSE_TRIES: Final = 50
 _CLOSE_PAUSE_S: Final = 0.02
+
+
+_lingering: Final[weakref.WeakSet[threading.Thread]] = weakref.WeakSet()
+"""Threads of closed clients whose loops may still be closing.
+
+uvloop closes only when every look-up of a host name has ended. No user should wait for that, but the interpreter must:
+a loop that comes back to an interpreter which is gone crashes the process.
+"""
+
+
+def _await_lingering() -> None:
+    for thread in list(_lingering):
+        thread.join(_LOOK_UP_TIMEOUT_S)
+
+
+atexit.register(_await_lingering)
 
 
 class LoopThread:
@@ -40,6 +57,8 @@ class LoopThread:
         self._lock = threading.Lock()
         """Nothing is handed to the loop behind its end: whoever hands over and whoever ends it take turns."""
         self._started = threading.Event()
+        self._finished = threading.Event()
+        """All work is over."""
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -77,13 +96,13 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """The result of `work`, done on the loop. From any thread but the loop's own."""
-        run: _Run | None = None
+        run: HandOver | None = None
         try:
             # Before the lock too: another thread may have held it when the process forked.
             self.check_usable()
             with self._lock:
                 self.check_usable()
-                run = _Run(self._loop, work)
+                run = HandOver(self._loop, work)
             result: T = run.wait(timeout_s)
         except BaseException:
             # An interrupt may come between any two steps.
@@ -104,7 +123,14 @@ class LoopThread:
         """Cancel what still runs and end the thread. Again is no error."""
         self.abandon()
         if not self.is_current and not self.is_foreign:
-            self._thread.join(_JOIN_TIMEOUT_S)
+            self._finished.wait(_END_TIMEOUT_S)
+            self._thread.join(_LINGER_S)
+            _lingering.add(self._thread)
+
+    def look_up_here(self) -> None:
+        """The interpreter ends and its thread pools are closed: the standard loop looks up host names by itself."""
+        if isinstance(self._loop, asyncio.BaseEventLoop):
+            setattr(self._loop, "getaddrinfo", _look_up)  # noqa: B010 - mypy lets no method be assigned
 
     def abandon(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
         """End the thread without waiting for it: for finalizers. `last` is done on the loop before, if it is quick."""
@@ -134,8 +160,15 @@ class LoopThread:
                 _finish_tasks(loop)
                 loop.run_until_complete(loop.shutdown_asyncgens())
             finally:
+                self._finished.set()
+                # What becomes of an abandoned look-up is nobody's concern.
+                loop.set_exception_handler(lambda *_: None)
                 asyncio.set_event_loop(None)
                 _close(loop)
+
+
+async def _look_up(host: Any, port: Any, **options: Any) -> Any:
+    return socket.getaddrinfo(host, port, **options)
 
 
 def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
@@ -143,7 +176,7 @@ def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        loop.run_until_complete(asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S))
+        loop.run_until_complete(asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_S))
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
@@ -157,76 +190,3 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
             loop.run_until_complete(asyncio.sleep(_CLOSE_PAUSE_S))
         else:
             return
-
-
-class _Run:
-    """One coroutine on the loop, and one thread that waits for it."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> None:
-        self._loop = loop
-        self._work = work
-        self._mailbox = Mailbox()
-        self._task: asyncio.Task[Any] | None = None
-        self.is_over = False
-        """Whether the work has ended, or was told to."""
-        self._context = contextvars.copy_context()
-        self._context.run(MAILBOX.set, self._mailbox)
-        loop.call_soon_threadsafe(self._launch)
-
-    def _launch(self) -> None:
-        self._task = self._loop.create_task(self._work, context=self._context)
-        self._task.add_done_callback(self._done)
-
-    def _done(self, _task: asyncio.Task[Any]) -> None:
-        self._mailbox.items.put(None)
-
-    def wait(self, timeout_s: float | None) -> Any:
-        try:
-            finished = self._serve_letters(timeout_s)
-        finally:
-            self._mailbox.close()
-        if not finished:
-            self.cancel()
-            raise KafkaTimeout(f"the call took longer than {timeout_s} s")
-        assert self._task is not None
-        self.is_over = True
-        try:
-            return self._task.result()
-        except asyncio.CancelledError:
-            raise ClientClosed("the client was closed while the call waited") from None
-        finally:
-            self._task = None  # breaks the cycle exception -> frame -> run -> task -> exception
-
-    def _serve_letters(self, timeout_s: float | None) -> bool:
-        """Until the work is done (True) or the time is over."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            # In slices: a signal that came just before the wait would otherwise be seen only at its end.
-            slice_s = _SLICE_S if deadline is None else min(_SLICE_S, max(0.0, deadline - time.monotonic()))
-            try:
-                letter = self._mailbox.items.get(timeout=slice_s)
-            except queue.Empty:
-                if deadline is not None and time.monotonic() >= deadline:
-                    return False
-                continue
-            if letter is None:
-                return True
-            letter.call()
-
-    def cancel(self) -> None:
-        """End the work; wait a while for it to have ended."""
-        self.is_over = True
-        done = threading.Event()
-
-        def cancel() -> None:
-            if self._task is None or self._task.done():
-                done.set()
-                return
-            self._task.add_done_callback(lambda _: done.set())
-            self._task.cancel()
-
-        try:
-            self._loop.call_soon_threadsafe(cancel)
-        except RuntimeError:
-            return  # the loop is closed, and the work with it
-        done.wait(_CANCEL_TIMEOUT_S)

@@ -1,62 +1,53 @@
-"""What a client measures, under the names of Kafka's client metrics: `connection-count`, `request-latency-avg`, ...
-
-`ClientMetrics.read` gives everything as numbers by name; what belongs to one node, topic or partition has its labels
-behind the name, as in `request-latency-avg{node-id="node-1"}`. Averages and quantiles are since the start, where Java's
-are of the last windows.
-"""
+"""Counts what a client's connections do, under the names of Kafka's client metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from penstock.base.metrics import Counter, Gauge, Histogram, Labels, Metric, Metrics
+from penstock.client.config import ClientKind
+from penstock.client.core.metrics import ClientMetrics
 from penstock.network.errors import AuthenticationFailed, NetworkError
 from penstock.network.observer import NetworkObserver
+from penstock.protocol.apis import ApiKey
 
-_MILLISECONDS: Final = 1000.0
-
-
-class ClientMetrics(Metrics):
-    def read(self) -> dict[str, float]:
-        """Every metric as a number, by its name and labels."""
-        return dict(self._numbers())
-
-    def _numbers(self) -> Iterator[tuple[str, float]]:
-        # Other threads read while the loop adds: copies keep the walk safe.
-        for name, family in sorted(self._families.copy().items()):
-            for labels, metric in family.copy().items():
-                yield from _values(name, labels, metric, self._scales.get(name, 1.0))
-
-
-def _values(name: str, labels: Labels, metric: Metric, scale: float) -> Iterator[tuple[str, float]]:
-    suffix = "{" + ",".join(f'{key.replace("_", "-")}="{value}"' for key, value in labels) + "}" if labels else ""
-    if isinstance(metric, Counter | Gauge):
-        yield f"{name}{suffix}", metric.value
-    else:
-        average = metric.sum / metric.count if metric.count else float("nan")
-        yield f"{name}-avg{suffix}", average * scale
-        yield f"{name}-max{suffix}", metric.percentile(1.0) * scale
-        yield f"{name}-p99{suffix}", metric.percentile(0.99) * scale
+_OF_GROUPS: Final = {
+    ApiKey.OFFSET_COMMIT: ("commit-total", "commit-latency"),
+    ApiKey.JOIN_GROUP: ("join-total", "join-time"),
+    ApiKey.SYNC_GROUP: ("sync-total", "sync-time"),
+    ApiKey.HEARTBEAT: ("heartbeat-total", "heartbeat-response-time"),
+}
+"""Of a consumer, by API: how often it was answered, and in how many milliseconds."""
 
 
 class NodeMetrics:
-    """Of one node; asked for once, then only added to."""
+    """Of one node, or of all; asked for once, then only added to."""
 
-    __slots__ = ("latency", "requests", "responses")
+    __slots__ = ("bytes_in", "bytes_out", "latency_ms", "requests", "responses", "size")
 
-    def __init__(self, metrics: Metrics, node: str) -> None:
-        self.latency = metrics.histogram("request-latency", scale=_MILLISECONDS, node_id=node)
-        self.requests = metrics.counter("request-total", node_id=node)
-        self.responses = metrics.counter("response-total", node_id=node)
+    def __init__(self, metrics: ClientMetrics, **labels: str) -> None:
+        self.requests = metrics.counter("request-total", **labels)
+        self.responses = metrics.counter("response-total", **labels)
+        self.bytes_out = metrics.counter("outgoing-byte-total", **labels)
+        self.bytes_in = metrics.counter("incoming-byte-total", **labels)
+        self.size = metrics.spread("request-size", **labels)
+        self.latency_ms = metrics.spread("request-latency", **labels)
+
+    def sent(self, size: int) -> None:
+        self.requests.value += 1
+        self.bytes_out.value += size
+        self.size.record(size)
+
+    def answered(self, latency_ms: float, size: int) -> None:
+        self.responses.value += 1
+        self.bytes_in.value += size
+        self.latency_ms.record(latency_ms)
 
 
 class Measuring(NetworkObserver):
-    """Counts what the connections do."""
-
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: ClientMetrics, kind: ClientKind) -> None:
         self._metrics = metrics
         self._open = 0
+        self._all = NodeMetrics(metrics)
         self._nodes: dict[str, NodeMetrics] = {}
         metrics.gauge("connection-count", lambda: self._open)
         self._created = metrics.counter("connection-creation-total")
@@ -65,13 +56,11 @@ class Measuring(NetworkObserver):
         self._authenticated = metrics.counter("successful-authentication-total")
         self._authenticated_again = metrics.counter("successful-reauthentication-total")
         self._refused = metrics.counter("failed-authentication-total")
-        self._bytes_out = metrics.counter("outgoing-byte-total")
-        self._bytes_in = metrics.counter("incoming-byte-total")
-        self._requests = metrics.counter("request-total")
-        self._responses = metrics.counter("response-total")
-        self._latency: Histogram = metrics.histogram("request-latency", scale=_MILLISECONDS)
-        self._size: Histogram = metrics.histogram("request-size", resolution=1, scale=1.0)
-        self._throttled: Histogram = metrics.histogram("throttle-time", resolution=1e-3, scale=1.0)
+        self._throttled = metrics.spread("produce-throttle-time" if kind is ClientKind.PRODUCER else "throttle-time")
+        of_groups = _OF_GROUPS if kind is ClientKind.CONSUMER else {}
+        self._by_api = {
+            int(api_key): (metrics.counter(total), metrics.spread(took)) for api_key, (total, took) in of_groups.items()
+        }
 
     def connected(self, node: str, seconds: float) -> None:
         self._open += 1
@@ -91,18 +80,16 @@ class Measuring(NetworkObserver):
         self._authenticated_again.value += 1
 
     def sent(self, node: str, api_key: int, size: int) -> None:
-        self._bytes_out.value += size
-        self._requests.value += 1
-        self._size.record(size)
-        self._node(node).requests.value += 1
+        self._all.sent(size)
+        self._node(node).sent(size)
 
     def answered(self, node: str, api_key: int, seconds: float, size: int) -> None:
-        self._bytes_in.value += size
-        self._responses.value += 1
-        self._latency.record(seconds)
-        found = self._node(node)
-        found.responses.value += 1
-        found.latency.record(seconds)
+        latency_ms = seconds * 1000
+        self._all.answered(latency_ms, size)
+        self._node(node).answered(latency_ms, size)
+        if (of_api := self._by_api.get(api_key)) is not None:
+            of_api[0].value += 1
+            of_api[1].record(latency_ms)
 
     def throttled(self, node: str, throttle_time_ms: int) -> None:
         self._throttled.record(throttle_time_ms)
@@ -110,5 +97,5 @@ class Measuring(NetworkObserver):
     def _node(self, name: str) -> NodeMetrics:
         found = self._nodes.get(name)
         if found is None:
-            found = self._nodes[name] = NodeMetrics(self._metrics, name.replace(" ", "-"))
+            found = self._nodes[name] = NodeMetrics(self._metrics, node_id=name.replace(" ", "-"))
         return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain
 from typing import Any, Final
@@ -36,6 +37,14 @@ OnChange = Callable[[ClusterSnapshot], None]
 
 _IDLE_S: Final = 3600.0
 """How long the task sleeps while nobody wants anything; whoever does wakes it."""
+_UNKNOWN_TELLING: Final = 3
+"""So many answers in a row must have said that a topic does not exist before a warning does."""
+
+
+def no_such_topic(name: str, limit_ms: float) -> UnknownTopicOrPartition:
+    return UnknownTopicOrPartition(
+        f"topic {name} does not exist (looked for {limit_ms:.0f} ms): create it, or check its name"
+    )
 
 
 class Metadata:
@@ -58,6 +67,8 @@ class Metadata:
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
         self._failure: KafkaError | None = None
+        self._unknown: Counter[str] = Counter()
+        """How often in a row an answer said of a topic that it does not exist."""
         self._tried_at = float("-inf")
         self._updated_at = float("-inf")
 
@@ -141,9 +152,7 @@ class Metadata:
             self.want((name,))
             self._is_requested = True
         if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise UnknownTopicOrPartition(
-                f"topic {name} does not exist (looked for {limit_ms:.0f} ms): create it, or check its name"
-            )
+            raise no_such_topic(name, limit_ms)
         why = f": {error_for(error)}" if error else self._last_failure()
         raise KafkaTimeout(f"no metadata of topic {name} came within {limit_ms:.0f} ms{why}")
 
@@ -286,6 +295,17 @@ class Metadata:
             if not waiter.done():
                 waiter.set_result(self.snapshot)
         self._tell_topics(answer, question)
+        self._warn_of_unknown(answer)
+
+    def _warn_of_unknown(self, answer: MetadataResponse) -> None:
+        """Once per topic, and not of one that is just being created."""
+        for topic in answer.topics:
+            if topic.name is None or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._unknown.pop(topic.name or "", None)
+                continue
+            self._unknown[topic.name] += 1
+            if self._unknown[topic.name] == _UNKNOWN_TELLING:
+                log.warning("topic %s does not exist: create it, or check its name", topic.name)
 
     def _tell_topics(self, answer: MetadataResponse, question: Question) -> None:
         """Whoever waits for a topic hears what this answer said of it; of all topics, those left out do not exist."""
@@ -304,7 +324,7 @@ class Metadata:
             try:
                 callback(snapshot)
             except Exception:
-                # Metadata must go on being refreshed whatever becomes of one listener.
+                # Whatever one listener raises, metadata must go on being refreshed and the others must hear of it.
                 log.exception("a listener of metadata failed")
 
     def _fail_waiters(self, error: KafkaError) -> None:

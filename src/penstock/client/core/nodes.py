@@ -1,9 +1,10 @@
 """Which node to ask, and where it is.
 
-Three kinds of node ids go to the connection pool: brokers by their own ids (0 and up), the servers of
-`bootstrap.servers` by negative ones (their ids are not known yet), and coordinators of groups by ids near the largest
-integer: a consumer talks to its coordinator over a connection of its own, because an answer to a long poll would hold
-up heartbeats and commits on the same one.
+Four kinds of node ids go to the connection pool: brokers by their own ids (0 and up), the servers of
+`bootstrap.servers` by negative ones (their ids are not known yet), and two kinds for second connections to a broker,
+because whatever is sent behind a long poll waits for it. Coordinators of groups have ids near the largest integer: a
+consumer's heartbeats and commits have a connection of their own. `aside_node_id` is for short questions while a fetch
+waits at the broker; such a connection is made only then, and closed when it was idle for long, as any other.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from penstock.client.core.types import ClusterSnapshot
 from penstock.network.address import Address
 
 _COORDINATOR_BASE: Final = 2**31 - 1
+_ASIDE_BASE: Final = 2**32
 
 
 def coordinator_node_id(node_id: int) -> int:
     return _COORDINATOR_BASE - node_id
 
 
+def aside_node_id(node_id: int) -> int:
+    return _ASIDE_BASE + node_id
+
+
 def broker_id(node_id: int) -> int:
     """The broker's own id behind a pool's id (negative for a bootstrap server)."""
+    if node_id >= _ASIDE_BASE:
+        return node_id - _ASIDE_BASE
     return _COORDINATOR_BASE - node_id if node_id > _COORDINATOR_BASE // 2 else node_id
 
 

@@ -185,6 +185,11 @@ class Accumulator:
         """Every batch that is not finished."""
         return list(self._incomplete)
 
+    @property
+    def has_batches(self) -> bool:
+        """Whether any batch waits to be taken."""
+        return any(queue.batches for queue in list(self._active))
+
     def queues(self) -> list[PartitionQueue]:
         """Queues that hold something, oldest first; empty ones drop out."""
         active = list(self._active)
@@ -262,8 +267,8 @@ class Accumulator:
     def _has_expired(self, now: float) -> bool:
         return any(batch.deadline <= now for batch in self._heads())
 
-    def next_deadline(self) -> float | None:
-        return min((batch.deadline for batch in self._heads()), default=None)
+    def next_deadline(self, *, default: float) -> float:
+        return min((batch.deadline for batch in self._heads()), default=default)
 
     def _heads(self) -> Iterator[ProducerBatch]:
         for queue in list(self._active):

@@ -119,11 +119,12 @@ class ProducerBatch:
         writer = self.writer
         if writer is None:
             return
+        # First: appends on the short way have no lock, and none can come in behind this.
+        self.plain = writer.take()
         self.count = writer.count
         self.size = writer.size
         self.base_timestamp = writer.base_timestamp
         self.max_timestamp = writer.max_timestamp
-        self.plain = writer.take()
         self.writer = None
 
     def add_callback(self, delivery: Delivery, callback: OnDelivery) -> None:

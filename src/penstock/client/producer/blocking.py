@@ -23,12 +23,12 @@ from penstock.client.core.client import describe_client
 from penstock.client.core.face import BlockingFace, documented_by
 from penstock.client.core.types import ConsumerGroupMetadata, PartitionInfo
 from penstock.client.producer.batch import OnDelivery, ProducerBatch
-from penstock.client.producer.bulk import sending_rows
+from penstock.client.producer.bulk import all_rows, sending_rows
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
 from penstock.client.producer.preparing import Preparing
-from penstock.client.producer.producer import AsyncProducer, Offsets, all_rows, as_record
-from penstock.client.producer.record import HeadersInput, ProducerRecord
+from penstock.client.producer.producer import AsyncProducer, Offsets
+from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record
 from penstock.client.producer.waits import MemoryWait, Steps, Wait
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Producer(BlockingFace):
         headers: HeadersInput | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
-        delivery = self._try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)  # type: ignore[arg-type]
+        delivery = self._try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if delivery is not None:
             return delivery
         if not self._thread.is_current:  # a delivery callback may send, as long as it need not wait
@@ -167,7 +167,7 @@ class Producer(BlockingFace):
     def _serve(self, wait: Wait, deadline: float) -> Ticket | None:
         if isinstance(wait, MemoryWait):
             return self._take_memory(wait.size, deadline)
-        return self._run(self._core.serve(wait, deadline))
+        return self._run(self._core._waiting.serve(wait, deadline))
 
     def _take_memory(self, size: int, deadline: float) -> Ticket:
         self._thread.check_usable()
@@ -182,7 +182,7 @@ class Producer(BlockingFace):
             memory.give_up(ticket)
             raise
         memory.give_up(ticket)
-        raise self._core.buffer_full()
+        raise self._core._waiting.buffer_full()
 
     # Left open.
 
@@ -225,7 +225,7 @@ class Producer(BlockingFace):
 
     def _forked(self) -> None:
         """In a forked child: close the short way, so that the next call finds out where it is."""
-        self._preparing.is_plain = False
+        self._preparing.short_way.is_open = False
 
 
 def _count(batch: ProducerBatch) -> int:

@@ -11,11 +11,12 @@ with `send`, so that one future can stand for a whole batch. They come behind wh
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from penstock.client.producer.accumulator import PartitionQueue, TopicQueues
+from penstock.client.producer.arrow import ArrowRows, is_arrow, record_batches
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
@@ -83,6 +84,16 @@ def chunks(records: Iterable[Any], size: int = CHUNK_ROWS) -> Iterator[list[Any]
     remaining = iter(records)
     while chunk := list(islice(remaining, size)):
         yield chunk
+
+
+def all_rows(preparing: Preparing, topic: str, records: Any) -> Iterable[Rows]:
+    """What `send_many` was given, piece by piece, as rows."""
+    if is_arrow(records):
+        by_key = not preparing.settings.ignore_keys
+        return (ArrowRows(batch, preparing.time_ms(), by_key=by_key) for batch in record_batches(records))
+    if isinstance(records, (str, bytes, Mapping)):
+        raise TypeError(f"send_many() takes many records, and {type(records).__name__} is one: use send()")
+    return (rows_of(preparing, topic, chunk) for chunk in chunks(records))
 
 
 def rows_of(preparing: Preparing, topic: str, items: list[Any]) -> Rows:

@@ -15,14 +15,29 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.client.core.types import ClusterSnapshot
+from penstock.client.producer.settings import ProducerSettings
 from penstock.records.kernel import murmur2, partition_for_key
 
-__all__ = ["Keyless", "Partitioner", "RandomChoice", "RoundRobin", "Sticky", "draw", "murmur2", "partition_for_key"]
+__all__ = [
+    "Keyless",
+    "Partitioner",
+    "RandomChoice",
+    "RoundRobin",
+    "Sticky",
+    "draw",
+    "make_keyless",
+    "murmur2",
+    "partition_for_key",
+    "resolve_partitioner",
+]
+
+_BUILT_IN_PARTITIONERS: Final = ("DefaultPartitioner", "UniformStickyPartitioner", "")
 
 
 class Partitioner(Protocol):
@@ -105,3 +120,36 @@ def draw(rng: random.Random, candidates: Sequence[int], loads: Sequence[int] = (
     highest = max(loads) + 1
     sums = list(accumulate(highest - load for load in loads))
     return candidates[bisect_right(sums, int(rng.random() * sums[-1]))]
+
+
+def make_keyless(settings: ProducerSettings, rng: random.Random) -> Keyless:
+    if settings.keyless == "round_robin":
+        return RoundRobin(rng.randrange(1 << 16))
+    if settings.keyless == "random":
+        return RandomChoice(rng)
+    return Sticky(rng, switch_bytes=settings.batch_size, adaptive=settings.adaptive)
+
+
+def resolve_partitioner(spec: Any) -> Callable[..., int] | None:
+    """A user's partitioner as a function; None for the built-in one."""
+    if spec is None or (isinstance(spec, str) and spec.rpartition(".")[2] in _BUILT_IN_PARTITIONERS):
+        return None
+    try:
+        instance = spec() if isinstance(spec, type) else spec
+    except TypeError as error:
+        raise _no_partitioner(f"an object of {spec.__qualname__} cannot be made without arguments: {error}") from error
+    # Text has a method of that name too.
+    method = None if isinstance(spec, str) else getattr(instance, "partition", instance)
+    if not callable(method):
+        raise _no_partitioner(f"{spec!r} cannot choose partitions")
+    chosen: Callable[..., int] = method
+    return chosen
+
+
+def _no_partitioner(why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_CONFIG,
+        f"{why}: give a function of (topic, key, key_bytes, value, value_bytes, snapshot), or an object with such a "
+        "method `partition`; for keyless records only, set penstock.partitioner.keyless to sticky, round_robin or "
+        "random",
+    )

@@ -1,18 +1,21 @@
 """The caller's side of `send`: from a user's record to a record in a batch, in the thread that called.
 
 Two ways lead there. `try_send` is the short one: no interceptor, no serializer, no own partitioner, no transaction, the
-topic known, memory free; it costs little more than the append itself, and gives None when anything is in the way,
-before it has changed anything. `sending` does everything: interceptors, serializers, partitioner, waiting (see
-`waits`).
+topic known, memory free; the kernel has it (`ShortWay`), it costs little more than the append itself, and gives None
+when anything is in the way, before it has changed anything. `sending` does everything: interceptors, serializers,
+partitioner, waiting (see `waits`).
 
 Order: records that one thread sends to one partition stay in the order of the calls.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.base.ports import Clock
+from penstock.base.system import SystemClock
 from penstock.base.types import TopicPartition
 from penstock.client.core.types import ClusterSnapshot
 from penstock.client.errors import ClientError, RecordTooLarge, SerializationError
@@ -25,6 +28,7 @@ from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.record import ProducerRecord, read_headers
 from penstock.client.producer.settings import ProducerSettings
 from penstock.client.producer.waits import MemoryWait, Steps, TopicWait
+from penstock.records.kernel import ShortWay
 from penstock.records.record import Header
 from penstock.serde.interface import Serialize
 from penstock.serde.resolving import default_serialize
@@ -38,7 +42,7 @@ class Preparing:
         *,
         accumulator: Accumulator,
         settings: ProducerSettings,
-        time_ms: Callable[[], int],
+        clock: Clock,
         snapshot: Callable[[], ClusterSnapshot],
         interceptors: Interceptors,
         key_serializer: Serialize,
@@ -48,71 +52,25 @@ class Preparing:
     ) -> None:
         self.accumulator = accumulator
         self.settings = settings
-        self.time_ms = time_ms
+        self.time_ms = clock.time_ms
         self.interceptors = interceptors
         self.transactions = transactions
         self.key_serializer = key_serializer
         self.value_serializer = value_serializer
         self.partitioner = partitioner
         self.has_default_serializers = key_serializer is default_serialize and value_serializer is default_serialize
-        self.is_plain = (
-            not interceptors and self.has_default_serializers and partitioner is None and transactions is None
-        )
-        """Whether the short way is open. False from `close` on."""
         self._snapshot = snapshot
-        self._topics = accumulator.topics
         self._ignore_keys = settings.ignore_keys
         self._batch_size = settings.batch_size
-
-    # The short way.
-
-    def try_send(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Any,
-        on_delivery: OnDelivery | None,
-    ) -> Delivery | None:
-        queues = self._topics.get(topic) if self.is_plain and type(topic) is str else None
-        if queues is None or (key is not None and type(key) is not bytes):
-            return None
-        value_size = -1
-        if value is not None:
-            if type(value) is not bytes:
-                return None
-            value_size = len(value)
-        key_size = -1 if key is None else len(key)
-        if partition is None:
-            if key is not None and not self._ignore_keys:
-                count = queues.count
-                if not count:
-                    return None
-                partition = partition_for_key(key, count)
-            else:
-                partition = queues.keyless.current
-                if partition < 0:
-                    return None
-        elif type(partition) is not int or not 0 <= partition < queues.count:
-            return None
-        if timestamp_ms is None:
-            timestamp_ms = self.time_ms()
-        # Before the lock: a user's headers may run a user's code.
-        record_headers: Sequence[Header] = () if headers is None else read_headers(headers)
-        queue = queues.queues[partition]
-        with queue.lock:
-            batch = queue.open
-            if batch is None:
-                return None
-            index = batch.writer.append(timestamp_ms, key, value, record_headers)  # type: ignore[union-attr]
-            if index < 0:
-                return None
-            delivery = Delivery(batch, index, timestamp_ms, key_size, value_size)
-            if on_delivery is not None:
-                batch.add_callback(delivery, on_delivery)
-        return delivery
+        self.short_way = ShortWay(
+            accumulator.topics, Delivery, time_ns=_time_ns(clock), read_headers=read_headers,
+            ignore_keys=settings.ignore_keys,
+        )  # fmt: skip
+        """Open for plain records only, and not behind `close`."""
+        self.short_way.is_open = (
+            not interceptors and self.has_default_serializers and partitioner is None and transactions is None
+        )
+        self.try_send: Callable[..., Delivery | None] = self.short_way.send
 
     # The whole way.
 
@@ -275,6 +233,11 @@ class Preparing:
     def joined(self, tp: TopicPartition) -> None:
         if self.transactions is not None:
             self.transactions.partition_appended(tp)
+
+
+def _time_ns(clock: Clock) -> Callable[[], int]:
+    """The function behind the system's clock, where it is that one: asked for every record, it must be quick."""
+    return time.time_ns if isinstance(clock, SystemClock) else lambda: clock.time_ms() * 1_000_000
 
 
 def serialized(serialize: Serialize, part: str, topic: str, value: Any, headers: Any) -> bytes | None:

@@ -1,7 +1,7 @@
 """The asyncio producer: puts the parts together and waits in asyncio's way.
 
 Everything a caller does between `send` and an appended record is in `preparing` and `bulk`, everything behind it in
-`sender`. This class starts and ends them, drives the former's waits, and hands transactions to their manager.
+`sender`. This class starts and ends them, and hands transactions to their manager.
 """
 
 # ruff: noqa: ASYNC109 - both faces have the same signatures, and `timeout` is what users of futures expect
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, TypeVar, Unpack
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Unpack
 
 from penstock.base.config.declaration import Key
 from penstock.base.errors import ErrorCode, KafkaError
@@ -21,30 +21,25 @@ from penstock.client.config import ClientConfig, ClientKind, ProducerOptions, pr
 from penstock.client.config.resolving import Resolving
 from penstock.client.core.client import ClientCore, describe_client
 from penstock.client.core.types import ClusterSnapshot, ConsumerGroupMetadata, OffsetAndMetadata, PartitionInfo
-from penstock.client.errors import BufferFull, ClientClosed, InvalidState, KafkaTimeout
+from penstock.client.errors import ClientClosed, InvalidState, KafkaTimeout
 from penstock.client.producer.accumulator import Accumulator
-from penstock.client.producer.arrow import ArrowRows, is_arrow, record_batches
 from penstock.client.producer.batch import OnDelivery
-from penstock.client.producer.bulk import chunks, rows_of, sending_rows
+from penstock.client.producer.bulk import all_rows, sending_rows
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.idempotence import Idempotence
 from penstock.client.producer.interceptors import Interceptors
-from penstock.client.producer.memory import MemoryPool, Ticket
-from penstock.client.producer.partitioner import Keyless, RandomChoice, RoundRobin, Sticky
-from penstock.client.producer.preparing import Partition, Preparing
-from penstock.client.producer.record import HeadersInput, ProducerRecord
+from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partitioner import make_keyless, resolve_partitioner
+from penstock.client.producer.preparing import Preparing
+from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record
 from penstock.client.producer.sender import Sender
 from penstock.client.producer.settings import ProducerSettings, read_settings
 from penstock.client.producer.transactions import TransactionManager
-from penstock.client.producer.waits import MemoryWait, Steps, TopicWait, Wait
+from penstock.client.producer.waiting import LoopWaiting
 from penstock.serde.interface import Serialize
 from penstock.serde.resolving import close_serde, default_serialize, resolve_serializer
 
-T = TypeVar("T")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
-
-
-_BUILT_IN_PARTITIONERS = ("DefaultPartitioner", "UniformStickyPartitioner", "")
 
 
 class AsyncProducer:
@@ -93,14 +88,13 @@ class AsyncProducer:
         await self._client.start()
         self._loop = asyncio.get_running_loop()
         self._io_thread = threading.get_ident()
-        settings = self._settings
-        self._memory = MemoryPool(settings.buffer_memory)
+        settings, clock = self._settings, self._client.ports.clock
         self._accumulator = Accumulator(
-            clock=self._client.ports.clock,
-            memory=self._memory,
+            clock=clock,
+            memory=MemoryPool(settings.buffer_memory),
             delivery_timeout_ms=settings.delivery_timeout_ms,
             wake=self._wake,
-            make_keyless=self._make_keyless,
+            make_keyless=lambda: make_keyless(settings, self._client.ports.rng),
             io_thread=lambda: self._io_thread,
         )
         identity = Idempotence(transactional=settings.transactional_id is not None) if settings.idempotent else None
@@ -114,10 +108,11 @@ class AsyncProducer:
                 transaction_timeout_ms=settings.transaction_timeout_ms,
             )
         self._client.metadata.on_change(self._metadata_changed)
+        self._waiting = LoopWaiting(self._client, settings, self._accumulator, self._metadata_changed)
         self._preparing = Preparing(
             accumulator=self._accumulator,
             settings=settings,
-            time_ms=self._client.ports.clock.time_ms,
+            clock=clock,
             snapshot=lambda: self._client.metadata.snapshot,
             interceptors=self._interceptors,
             key_serializer=self._key_serializer,
@@ -135,7 +130,7 @@ class AsyncProducer:
             return
         self._is_closed = True
         if self._preparing is not None:
-            self._preparing.is_plain = False
+            self._preparing.short_way.is_open = False
             await self._end_sending(timeout)
         await self._client.close()
         self._interceptors.close()
@@ -199,11 +194,11 @@ class AsyncProducer:
         preparing = self._preparing
         if preparing is None or self._is_closed:
             preparing = await self._ready()
-        delivery = preparing.try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)  # type: ignore[arg-type]
+        delivery = preparing.try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if delivery is not None:
             return delivery
         record = as_record(topic, value, key, partition, timestamp_ms, headers)
-        return await self._drive(preparing.sending(record, on_delivery))
+        return await self._waiting.drive(preparing.sending(record, on_delivery))
 
     async def send_many(self, topic: str, records: Any, *, partition: int | None = None) -> list[BatchDelivery]:
         """Hand many records over at once; one `BatchDelivery` per batch that was made of them.
@@ -215,7 +210,7 @@ class AsyncProducer:
         preparing = await self._ready()
         deliveries: list[BatchDelivery] = []
         for rows in all_rows(preparing, topic, records):
-            deliveries += await self._drive(sending_rows(preparing, topic, rows, partition))
+            deliveries += await self._waiting.drive(sending_rows(preparing, topic, rows, partition))
         return deliveries
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -234,10 +229,10 @@ class AsyncProducer:
         return (await self._client.metadata.topic(topic, self._settings.max_block_ms)).partitions
 
     def metrics(self) -> dict[str, float]:
-        """Kafka's producer and connection metrics by name: totals since the start, averages over everything."""
+        """Kafka's producer and connection metrics by name: totals since the start; rates and averages of late."""
         if self._preparing is None:
             return {}
-        return {**self._client.metrics.read(), **self._sender.metrics.snapshot()}
+        return self._client.metrics.read()
 
     # Transactions.
 
@@ -298,81 +293,6 @@ class AsyncProducer:
         assert self._preparing is not None
         return self._preparing
 
-    async def _drive(self, steps: Steps[T]) -> T:
-        """Do what `steps` wants to wait for, for `max.block.ms` in all."""
-        deadline = self._client.ports.clock.monotonic() + self._settings.max_block_ms / 1000
-        try:
-            wait = next(steps)
-            while True:
-                try:
-                    answer = await self.serve(wait, deadline)
-                except BaseException as error:  # noqa: BLE001 - the generator decides what becomes of it
-                    wait = steps.throw(error)
-                else:
-                    wait = steps.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-    async def serve(self, wait: Wait, deadline: float) -> Ticket | None:
-        """Wait for a topic or for memory, on the loop."""
-        if isinstance(wait, TopicWait):
-            await self._know(wait, deadline)
-            return None
-        return await self._take_memory(wait, deadline)
-
-    async def _know(self, wait: TopicWait, deadline: float) -> None:
-        metadata = self._client.metadata
-        left_ms = self._left_ms(deadline)
-        info = await metadata.topic(wait.topic, left_ms)
-        while wait.partition is not None and wait.partition >= len(info.partitions):
-            count = len(info.partitions)
-            try:
-                snapshot = await metadata.update(self._left_ms(deadline))
-            except KafkaTimeout:
-                raise KafkaTimeout(
-                    f"topic {wait.topic!r} has {count} partitions and no partition {wait.partition}, even after"
-                    f" max.block.ms={self._settings.max_block_ms}: choose another one, or add partitions"
-                ) from None
-            info = snapshot.topics.get(wait.topic, info)
-            if wait.partition >= len(info.partitions):
-                await asyncio.sleep(min(0.1, max(self._left_ms(deadline), 0.0) / 1000))
-        self._metadata_changed(metadata.snapshot)
-
-    async def _take_memory(self, wait: MemoryWait, deadline: float) -> Ticket:
-        loop = asyncio.get_running_loop()
-        granted: asyncio.Future[None] = loop.create_future()
-
-        def grant() -> None:
-            if not granted.done():
-                granted.set_result(None)
-
-        def on_grant() -> None:
-            loop.call_soon_threadsafe(grant)
-
-        ticket = self._memory.ask(wait.size, on_grant)
-        self._accumulator.wake()
-        try:
-            async with asyncio.timeout(max(self._left_ms(deadline), 0.0) / 1000):
-                await granted
-        except TimeoutError:
-            self._memory.give_up(ticket)
-            raise self.buffer_full() from None
-        except BaseException:
-            self._memory.give_up(ticket)
-            raise
-        return ticket
-
-    def buffer_full(self) -> BufferFull:
-        """The error of one who waited too long for memory."""
-        return BufferFull(
-            f"buffer.memory={self._settings.buffer_memory} stayed full for max.block.ms="
-            f"{self._settings.max_block_ms}: records come faster than they are written; send fewer, or raise one"
-        )
-
-    def _left_ms(self, deadline: float) -> float:
-        return (deadline - self._client.ports.clock.monotonic()) * 1000
-
     def _wake(self) -> None:
         assert self._loop is not None
         if threading.get_ident() == self._io_thread:
@@ -390,68 +310,10 @@ class AsyncProducer:
             queues.update(len(info.partitions) if known and info else 0, snapshot.available_partitions(name))
         self._accumulator.wake()
 
-    def _make_keyless(self) -> Keyless:
-        rng = self._client.ports.rng
-        if self._settings.keyless == "round_robin":
-            return RoundRobin(rng.randrange(1 << 16))
-        if self._settings.keyless == "random":
-            return RandomChoice(rng)
-        return Sticky(rng, switch_bytes=self._settings.batch_size, adaptive=self._settings.adaptive)
-
-
-def as_record(
-    topic: str | ProducerRecord,
-    value: Any,
-    key: Any,
-    partition: int | None,
-    timestamp_ms: int | None,
-    headers: HeadersInput | None,
-) -> ProducerRecord:
-    if isinstance(topic, ProducerRecord):
-        return topic
-    return ProducerRecord(
-        topic=topic, value=value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-    )
-
-
-def all_rows(preparing: Preparing, topic: str, records: Any) -> Iterable[Any]:
-    """What `send_many` was given, piece by piece, as rows."""
-    if is_arrow(records):
-        by_key = not preparing.settings.ignore_keys
-        return (ArrowRows(batch, preparing.time_ms(), by_key=by_key) for batch in record_batches(records))
-    if isinstance(records, (str, bytes, Mapping)):
-        raise TypeError(f"send_many() takes many records, and {type(records).__name__} is one: use send()")
-    return (rows_of(preparing, topic, chunk) for chunk in chunks(records))
-
-
-def resolve_partitioner(spec: Any) -> Partition | None:
-    """A user's partitioner as a function; None for the built-in one."""
-    if spec is None or (isinstance(spec, str) and spec.rpartition(".")[2] in _BUILT_IN_PARTITIONERS):
-        return None
-    try:
-        instance = spec() if isinstance(spec, type) else spec
-    except TypeError as error:
-        raise _no_partitioner(f"an object of {spec.__qualname__} cannot be made without arguments: {error}") from error
-    # Text has a method of that name too.
-    method = None if isinstance(spec, str) else getattr(instance, "partition", instance)
-    if not callable(method):
-        raise _no_partitioner(f"{spec!r} cannot choose partitions")
-    chosen: Callable[..., int] = method
-    return chosen
-
 
 def _serializer(config: ClientConfig, key: Key[Any], resolving: Resolving) -> Serialize:
     default: Serialize = default_serialize
     return resolving.value(key, lambda: resolve_serializer(config[key]), default)
-
-
-def _no_partitioner(why: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_CONFIG,
-        f"{why}: give a function of (topic, key, key_bytes, value, value_bytes, snapshot), or an object with such a "
-        "method `partition`; for keyless records only, set penstock.partitioner.keyless to sticky, round_robin or "
-        "random",
-    )
 
 
 def _ms(timeout: float | None) -> float | None:

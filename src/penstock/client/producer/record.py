@@ -30,6 +30,21 @@ class ProducerRecord:
     headers: HeadersInput | None = None
 
 
+def as_record(
+    topic: str | ProducerRecord,
+    value: Any,
+    key: Any,
+    partition: int | None,
+    timestamp_ms: int | None,
+    headers: HeadersInput | None,
+) -> ProducerRecord:
+    if isinstance(topic, ProducerRecord):
+        return topic
+    return ProducerRecord(
+        topic=topic, value=value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+    )
+
+
 def read_headers(headers: HeadersInput | None) -> Headers:
     """Headers as the kernel takes them. TypeError for anything else."""
     if not headers:

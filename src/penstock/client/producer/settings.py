@@ -8,7 +8,7 @@ from typing import Final
 from penstock.client.config import ClientConfig, producer_keys
 from penstock.records.compression import Codec
 
-BULK_BATCH_BYTES: Final = 256 * 1024
+BULK_BATCH_BYTES: Final = 512 * 1024
 """Batches of `send_many` are made larger than `batch.size`: all their records are there already."""
 
 

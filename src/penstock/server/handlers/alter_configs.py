@@ -28,18 +28,11 @@ async def handle(context: Context, request: Request, message: AlterConfigsReques
         )
         for resource in message.resources
     ]
-    results = await alter_configs(context, request, changes, validate_only=message.validate_only)
     return AlterConfigsResponse(
         throttle_time_ms=request.throttle_ms,
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=each.error,
-                error_message=each.message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in results
-        ],
+        responses=await alter_configs(
+            context, request, changes, AlterConfigsResourceResponse, validate_only=message.validate_only
+        ),
     )
 
 

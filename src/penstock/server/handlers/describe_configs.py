@@ -1,8 +1,9 @@
 """DescribeConfigs (32), versions 1-4: every setting of a topic or of this broker, where it comes from, what overrides
 it.
 
-Brokers are named by their id; an empty name asks for the dynamic defaults of the whole cluster. Documentation comes
-from version 3 on.
+Brokers are named by their id; an empty name asks for the dynamic defaults of the whole cluster. A broker's loggers have
+their levels (KIP-412). Groups and client metrics may be asked about, as in Kafka, and have no settings here.
+Documentation comes from version 3 on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 from penstock.base.config.describe import ConfigRow, describe_broker, describe_cluster_default, describe_topic
 from penstock.base.errors import ErrorCode, KafkaError
+from penstock.controller.configs import ConfigResourceType
 from penstock.controller.names import invalid_name_reason
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.describe_configs import (
@@ -22,9 +24,11 @@ from penstock.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from penstock.security.authorizer import Operation, Requirement, ResourceType
+from penstock.server.altering import check_broker_name
 from penstock.server.api import Api, Context, Request
+from penstock.server.loggers import describe_loggers
 
-_TOPIC, _BROKER = 2, 4
+_WITHOUT_SETTINGS = (ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
 
 
 def handle(context: Context, request: Request, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -51,7 +55,7 @@ def _rows(context: Context, resource: DescribeConfigsResource, message: Describe
     name = resource.resource_name
     # An empty list asks for nothing in Kafka's schema, but clients mean everything by it, and Kafka takes it so.
     names = resource.configuration_keys or None
-    if resource.resource_type == _TOPIC:
+    if resource.resource_type == ConfigResourceType.TOPIC:
         if (reason := invalid_name_reason(name)) is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         if name not in context.image.topics:
@@ -62,8 +66,8 @@ def _rows(context: Context, resource: DescribeConfigsResource, message: Describe
             include_synonyms=message.include_synonyms,
             include_docs=message.include_documentation,
         )
-    if resource.resource_type == _BROKER:
-        _check_broker(context, name)
+    if resource.resource_type == ConfigResourceType.BROKER:
+        check_broker_name(context, name, or_empty=True)
         describe = describe_broker if name else describe_cluster_default
         return describe(
             context.config,
@@ -71,17 +75,16 @@ def _rows(context: Context, resource: DescribeConfigsResource, message: Describe
             include_synonyms=message.include_synonyms,
             include_docs=message.include_documentation,
         )
+    if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+        check_broker_name(context, name)
+        return describe_loggers(names)
+    if resource.resource_type in _WITHOUT_SETTINGS:
+        return ()
     raise KafkaError(
-        ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no settings here; ask for 2 or 4."
+        ErrorCode.INVALID_REQUEST,
+        f"There is no resource type {resource.resource_type}: topics (2), brokers (4) and their loggers (8) have "
+        "settings.",
     )
-
-
-def _check_broker(context: Context, name: str) -> None:
-    if name and name != str(context.node_id):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}",
-        )
 
 
 def _config(row: ConfigRow) -> DescribeConfigsResourceResult:

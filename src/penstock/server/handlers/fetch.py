@@ -3,7 +3,7 @@
 The wanted partitions come from the request, or from the client's session and the request's changes to it (from
 version 7 on). Too few bytes: the fetch is parked until there are enough, something is wrong, or its time is up; it
 is dropped when its client leaves. Records are never null, only empty (librdkafka). Version 12 adds divergence, 13
-topic ids.
+topic ids, 16 the leader and its address for a client that asked with a wrong idea of it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from penstock.server.fetch_sessions import (
     FetchTarget,
     PartitionKey,
 )
+from penstock.server.leadership import WRONG_LEADER, current_leader, endpoints
 from penstock.server.output import Answer, Ready
 
 _TOPIC_IDS_FROM = 13
+_LEADERS_FROM = 16
 _READ_COMMITTED = 1
 
 Wanted = list[tuple[PartitionKey, FetchTarget]]
@@ -50,7 +52,7 @@ def handle(context: Context, request: Request) -> Answer:
     try:
         plan = _plan(context, fetch, uses_topic_ids=request.api_version >= _TOPIC_IDS_FROM)
     except KafkaError as error:
-        return _encode(request, NO_SESSION, error.code, [])
+        return _encode(context, request, NO_SESSION, error.code, [])
     max_bytes = min(fetch.max_bytes, context.config[broker_keys.FETCH_MAX_BYTES])
     found = context.replicas.fetch(
         [_read_of(key, target) for key, target in plan.wanted],
@@ -62,8 +64,8 @@ def handle(context: Context, request: Request) -> Answer:
         replica_epoch=fetch.replica_epoch,
     )
     if isinstance(found, list):
-        return _answer(request, plan, found)
-    return _answer_later(request, plan, found)
+        return _answer(context, request, plan, found)
+    return _answer_later(context, request, plan, found)
 
 
 def _isolation(fetch: FetchRequest) -> FetchIsolation:
@@ -118,7 +120,9 @@ def _asked(fetch: FetchRequest) -> Iterator[tuple[PartitionKey, FetchTarget]]:
             yield PartitionKey(topic, index), FetchTarget(leader_epoch, offset, last_epoch, log_start, max_bytes)
 
 
-async def _answer_later(request: Request, plan: _Plan, parked: asyncio.Future[list[FetchResult]]) -> Ready | None:
+async def _answer_later(
+    context: Context, request: Request, plan: _Plan, parked: asyncio.Future[list[FetchResult]]
+) -> Ready | None:
     session = request.session
 
     def client_left() -> None:
@@ -132,17 +136,17 @@ async def _answer_later(request: Request, plan: _Plan, parked: asyncio.Future[li
     if session.closed:
         release_results(results)
         return None
-    return _answer(request, plan, results)
+    return _answer(context, request, plan, results)
 
 
-def _answer(request: Request, plan: _Plan, results: Sequence[FetchResult]) -> Ready:
+def _answer(context: Context, request: Request, plan: _Plan, results: Sequence[FetchResult]) -> Ready:
     session = plan.session
     told: list[tuple[PartitionKey, FetchPartitionResult]] = []
     for (key, _), result in zip(plan.wanted, results, strict=True):
         if session is not None and not _is_news(session, key, result) and plan.is_incremental:
             continue
-        told.append((key, _partition_result(key, result)))
-    return _encode(request, NO_SESSION if session is None else session.id, ErrorCode.NONE, told)
+        told.append((key, _partition_result(context, request, key, result)))
+    return _encode(context, request, NO_SESSION if session is None else session.id, ErrorCode.NONE, told)
 
 
 def _is_news(session: FetchSession, key: PartitionKey, result: FetchResult) -> bool:
@@ -160,8 +164,11 @@ def _is_news(session: FetchSession, key: PartitionKey, result: FetchResult) -> b
     )
 
 
-def _partition_result(key: PartitionKey, result: FetchResult) -> FetchPartitionResult:
+def _partition_result(
+    context: Context, request: Request, key: PartitionKey, result: FetchResult
+) -> FetchPartitionResult:
     aborted = result.aborted
+    wrong = result.error in WRONG_LEADER and request.api_version >= _LEADERS_FROM
     return FetchPartitionResult(
         partition=key.partition,
         error_code=result.error,
@@ -171,18 +178,24 @@ def _partition_result(key: PartitionKey, result: FetchResult) -> FetchPartitionR
         aborted_transactions=None if aborted is None else [(each.producer_id, each.first_offset) for each in aborted],
         records=result.records,
         diverging_epoch=result.diverging_epoch,
+        current_leader=current_leader(context, key.topic, key.partition) if wrong else None,
     )
 
 
 def _encode(
-    request: Request, session_id: int, code: ErrorCode, told: Sequence[tuple[PartitionKey, FetchPartitionResult]]
+    context: Context,
+    request: Request,
+    session_id: int,
+    code: ErrorCode,
+    told: Sequence[tuple[PartitionKey, FetchPartitionResult]],
 ) -> Ready:
+    nodes = endpoints(context, request, (result.current_leader for _, result in told if result.error_code))
     topics = []
     for topic, group in groupby(told, key=lambda each: each[0].topic):
         by_id = isinstance(topic, UUID)
         topics.append((None if by_id else topic, topic if by_id else None, [result for _, result in group]))
     return encode_fetch_response(
-        request.api_version, request.correlation_id, session_id, code, request.throttle_ms, topics
+        request.api_version, request.correlation_id, session_id, code, request.throttle_ms, topics, nodes
     )  # type: ignore[return-value]  # the slots are the log's slices
 
 

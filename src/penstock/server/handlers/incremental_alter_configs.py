@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44), versions 0-1: set, delete, append to and subtract from settings (KIP-339).
 
-Topics and brokers have settings here; log levels, client metrics and groups are refused. The answer comes when what was
-changed counts.
+Topics, brokers and their loggers have settings here; client metrics and groups are refused. The answer comes
+when what was changed counts.
 """
 
 from __future__ import annotations
@@ -30,18 +30,11 @@ async def handle(
         )
         for resource in message.resources
     ]
-    results = await alter_configs(context, request, changes, validate_only=message.validate_only)
     return IncrementalAlterConfigsResponse(
         throttle_time_ms=request.throttle_ms,
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=each.error,
-                error_message=each.message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in results
-        ],
+        responses=await alter_configs(
+            context, request, changes, AlterConfigsResourceResponse, validate_only=message.validate_only
+        ),
     )
 
 

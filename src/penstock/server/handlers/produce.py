@@ -9,7 +9,8 @@ A transactional batch waits, copied, until the coordinator has agreed that its p
 as a transaction is open in the partition its batches are appended at once like others. From version 12 on (KIP-890) the
 partition is added to the transaction by that.
 
-Version 13 names topics by id. The answer explains errors from version 8 on.
+Version 13 names topics by id. The answer explains errors from version 8 on, and tells from version 10 on who leads a
+partition that is not led here (KIP-951).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.internal_topics import INTERNAL_TOPICS
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.hot.produce import (
+    NodeEndpoint,
     ProducePartitionResult,
     ProduceRequest,
     decode_produce,
@@ -37,11 +39,13 @@ from penstock.replication.transaction_questions import ClientSupport
 from penstock.replication.transaction_verification import TransactionalBatch, produce_error
 from penstock.security.authorizer import Operation, Requirement, ResourceType
 from penstock.server.api import Api, Context, Request
+from penstock.server.leadership import WRONG_LEADER, current_leader, endpoints
 from penstock.server.output import Answer
 from penstock.server.session import CloseConnection
 from penstock.storage.log import AppendInfo
 
 _NO_ACKS = 0
+_LEADERS_FROM = 10
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE = 22
 _BAD_RECORDS = frozenset(
@@ -89,7 +93,7 @@ def handle(context: Context, request: Request) -> Answer:
                 return _answer_when_done(context, request, produce, [(name, topic_id, results)], [waiting])
         info = context.replicas.append(partition, records, acks, context.clock.time_ms(), request.api_version)
     except KafkaError as error:
-        return _answer(request, produce, [(name, topic_id, [_failure(index, error)])])
+        return _answer(context, request, produce, [(name, topic_id, [_failure(index, error)])])
     if not partition.append_is_commit:
         done = context.replicas.completion(partition, info, acks, produce.timeout_ms)
         if done is not None:
@@ -202,7 +206,7 @@ def _handle_many(context: Context, request: Request, produce: ProduceRequest) ->
         topics.append((name, topic_id, results))
     if waiting:
         return _answer_when_done(context, request, produce, topics, waiting)
-    return _answer(request, produce, topics)
+    return _answer(context, request, produce, topics)
 
 
 async def _answer_when_done(
@@ -223,10 +227,12 @@ async def _answer_when_done(
                 await committed
         except KafkaError as error:
             results[place] = _failure(index, produce_error(error, ClientSupport.of_produce(request.api_version)))
-    return _answer(request, produce, topics)
+    return _answer(context, request, produce, topics)
 
 
-def _answer(request: Request, produce: ProduceRequest, topics: Sequence[TopicResults]) -> bytes | None:
+def _answer(
+    context: Context, request: Request, produce: ProduceRequest, topics: Sequence[TopicResults]
+) -> bytes | None:
     failed = [
         (f"{name or topic_id}-{result.partition}: {ErrorCode(result.error_code).name}", result)
         for name, topic_id, results in topics
@@ -240,7 +246,24 @@ def _answer(request: Request, produce: ProduceRequest, topics: Sequence[TopicRes
     bad = [f"{text}, {result.error_message}" for text, result in failed if result.error_code in _BAD_RECORDS]
     if bad:
         log.warning("records refused: %s", "; ".join(bad), extra=request.log_fields())
-    return encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms)
+    nodes: Sequence[NodeEndpoint] = ()
+    if request.api_version >= _LEADERS_FROM and any(result.error_code in WRONG_LEADER for _, result in failed):
+        topics = [(name, topic_id, _with_leaders(context, name, topic_id, each)) for name, topic_id, each in topics]
+        nodes = endpoints(context, request, (result.current_leader for _, _, each in topics for result in each))
+    return encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms, nodes)
+
+
+def _with_leaders(
+    context: Context, name: str | None, topic_id: UUID | None, results: Sequence[ProducePartitionResult]
+) -> list[ProducePartitionResult]:
+    topic = topic_id if name is None else name
+    assert topic is not None
+    return [
+        each._replace(current_leader=current_leader(context, topic, each.partition))
+        if each.error_code in WRONG_LEADER
+        else each
+        for each in results
+    ]
 
 
 def _success(index: int, info: AppendInfo) -> ProducePartitionResult:

@@ -30,6 +30,7 @@ def test_some_of_several_fail_together_with_what_succeeded() -> None:
     outcome.add("b", 2, ErrorCode.INVALID_CONFIG, "topic b", "no such key")
     with pytest.raises(AdminErrors, match="1 of 2 failed: topic b: no such key") as caught:
         outcome.result()
+    assert "no such key (correct it). The other 1 are done: ask again for those in `failures` only" in str(caught.value)
     assert caught.value.successes == {"a": 1}
     assert caught.value.code is ErrorCode.INVALID_CONFIG
     assert not caught.value.retriable

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +15,11 @@ from penstock.base.types import TopicPartition
 from penstock.client.admin import (
     AclOperation,
     AclPermission,
+    ConfigResource,
     GroupState,
     GroupType,
     HangingTransaction,
+    InvalidInput,
     ProducerState,
     ScramCredential,
     TransactionDescription,
@@ -156,3 +159,9 @@ def test_salts_are_random_and_long() -> None:
     made = [_upsertion(ScramCredential(user="user", password="pencil")) for _ in range(2)]
     assert made[0].salt != made[1].salt
     assert len(made[0].salt) >= 16
+
+
+def test_a_resource_by_the_name_of_its_type() -> None:
+    assert ConfigResource("topic", "t") == ConfigResource.topic("t")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"the type of a resource is one of .*topic.*, not str 'tpc'"):
+        ConfigResource("tpc", "t")  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from penstock.client.config import (
     ConsumerOptions,
     ProducerOptions,
     consumer_keys,
+    known_key,
     producer_keys,
 )
 from penstock.client.config.addresses import parse_addresses
@@ -196,3 +197,12 @@ def test_every_key_has_a_text_and_a_default_that_its_rule_allows() -> None:
             assert key.doc
             if key.rule is not None and key.default is not None:
                 key.rule.check(key.default)
+
+
+def test_a_key_by_its_name_or_by_another_clients_name_for_it() -> None:
+    known = known_key(ClientKind.PRODUCER, "linger.ms")
+    assert known is not None
+    assert known.name == "linger.ms"
+    assert all(any(known_key(kind, name) for kind in ClientKind) for name in _ALIASES)
+    assert known_key(ClientKind.CONSUMER, "linger.ms") is None
+    assert known_key(ClientKind.ADMIN, "no.such.key") is None

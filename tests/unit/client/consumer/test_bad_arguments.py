@@ -33,6 +33,19 @@ def test_subscribe() -> None:
         consumer(group_id="g").subscribe(None)
 
 
+def test_a_pattern() -> None:
+    with pytest.raises(InvalidState, match=r"The pattern '\^\(\(' is no regular expression"):
+        consumer(group_id="g").subscribe("^((")
+
+
+async def test_commit() -> None:
+    async with consumer(group_id="g") as reader:
+        with pytest.raises(TypeError, match="the offset of t-0 is a number or an OffsetAndMetadata, not 'x'"):
+            await reader.commit({("t", 0): "x"})
+        with pytest.raises(InvalidState, match="Offset -1 of t-0 cannot be committed"):
+            await reader.commit({("t", 0): -1})
+
+
 def test_commit_async_before_the_first_poll() -> None:
     consumer(group_id="g").commit_async()
     with pytest.raises(InvalidState, match="from the first poll on: poll before, or use commit"):

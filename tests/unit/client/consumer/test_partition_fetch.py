@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from contextlib import suppress
 
 import pytest
@@ -14,6 +15,7 @@ from penstock.client.consumer.fetching.aborted import AbortedFilter
 from penstock.client.consumer.fetching.partition_fetch import PartitionFetch, next_offset_behind
 from penstock.records.builder import ControlType, build_batch, end_transaction_marker
 from penstock.records.compression import Codec
+from penstock.records.kernel import ColumnFiller
 from penstock.records.record import ConsumerRecord, Record
 
 TP = TopicPartition("t", 3)
@@ -22,6 +24,13 @@ TP = TopicPartition("t", 3)
 def batch(base: int, count: int, *, codec: Codec = Codec.NONE, epoch: int = 1, **rest: int | bool) -> bytes:
     records = [Record(1000 + base + index, b"k", b"%d" % (base + index)) for index in range(count)]
     return build_batch(records, base_offset=base, codec=codec, leader_epoch=epoch, **rest)  # type: ignore[arg-type]
+
+
+def marker(base: int, producer_id: int, kind: ControlType = ControlType.COMMIT) -> bytes:
+    return end_transaction_marker(
+        kind, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp=0, base_offset=base,
+        leader_epoch=1,
+    )  # fmt: skip
 
 
 def fetch(
@@ -140,16 +149,55 @@ def test_noise_is_refused_or_skipped(noise: bytes, check_crcs: bool) -> None:
 def test_a_batch_begun_by_records_can_be_ended_as_columns() -> None:
     one = fetch(batch(0, 5) + batch(5, 1))
     assert offsets(one.take(2)) == [0, 1]
-    plain = one.take_plain()
-    assert plain is not None
-    assert (plain.header.base_offset, plain.from_offset) == (0, 2)
-    one.given(plain, 4)
+    filler = ColumnFiller(2)
+    one.fill(filler, 0)
+    assert array("q", bytes(filler.take().offsets)).tolist() == [2, 3]
     assert one.next_offset == 4
-    plain = one.take_plain()
-    assert plain is not None
-    assert plain.from_offset == 4
-    one.given(plain, plain.header.next_offset)
+    filler = ColumnFiller(1)
+    one.fill(filler, 0)
+    assert array("q", bytes(filler.take().offsets)).tolist() == [4]
     assert offsets(drain(one)) == [5]
+
+
+def columns(one: PartitionFetch, rows_max: int) -> list[int]:
+    """The offsets of everything, through fillers of so many rows."""
+    taken: list[int] = []
+    while True:
+        filler = ColumnFiller(rows_max)
+        one.fill(filler, 0)
+        if not filler.rows:
+            return taken
+        taken += array("q", bytes(filler.take().offsets))
+        assert one.next_offset > taken[-1]
+
+
+@pytest.mark.parametrize("rows_max", [1, 2, 3, 1000])
+@pytest.mark.parametrize("offset", [0, 2, 4])
+def test_columns_hold_what_records_do(rows_max: int, offset: int) -> None:
+    data = (
+        batch(0, 3)
+        + batch(3, 2, codec=Codec.LZ4, epoch=2)
+        + marker(5, 7)
+        + batch(6, 2, transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+        + marker(8, 7, ControlType.ABORT)
+        + batch(9, 3, epoch=4)
+        + batch(12, 5)[:-1]
+    )
+    for aborted in (None, [(7, 6)]):
+        expected = fetch(data, offset=offset, aborted=aborted)
+        one = fetch(data, offset=offset, aborted=aborted)
+        assert columns(one, rows_max) == offsets(drain(expected))
+        assert (one.next_offset, one.last_epoch, one.is_drained) == (12, 4, expected.is_drained)
+
+
+def test_columns_stop_before_damage() -> None:
+    bad = bytearray(batch(2, 1))
+    bad[-1] ^= 1
+    one = fetch(batch(0, 2) + bytes(bad))
+    filler = ColumnFiller(10)
+    with pytest.raises(KafkaError, match="checksum"):
+        one.fill(filler, 0)
+    assert (filler.rows, one.next_offset) == (2, 2)
 
 
 def test_a_record_that_cannot_be_converted_stops_before_itself() -> None:

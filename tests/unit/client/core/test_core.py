@@ -12,7 +12,7 @@ from penstock.base.errors import ErrorCode
 from penstock.base.types import TopicPartition
 from penstock.client.config import ClientKind
 from penstock.client.core.client import ClientCore
-from penstock.client.core.nodes import broker_id, coordinator_node_id
+from penstock.client.core.nodes import aside_node_id, broker_id, coordinator_node_id
 from penstock.client.core.types import ClusterSnapshot, CoordinatorKind, Node
 from penstock.client.errors import (
     AuthenticationFailed,
@@ -25,10 +25,12 @@ from penstock.client.errors import (
     UnknownTopicOrPartition,
     UnsupportedByBroker,
 )
-from penstock.network.errors import ConnectFailed
+from penstock.network.errors import ConnectFailed, UnsupportedVersion
 from penstock.network.handshake import Opening
 from penstock.protocol.apis import ApiKey
+from penstock.protocol.messages.api_versions import ApiVersion
 from penstock.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from penstock.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -477,4 +479,62 @@ async def test_a_listener_that_fails_does_not_end_the_refreshing() -> None:
     core.metadata.on_change(fail)
     await cluster.run(core.metadata.update())
     await cluster.run(core.metadata.update())
+    await core.close()
+
+
+# Long polls.
+
+
+async def test_a_short_question_does_not_wait_behind_a_fetch() -> None:
+    cluster = Cluster()
+    broker = cluster.brokers[1]
+    broker.handlers[LIST] = lambda _: ListGroupsResponse()
+    core = await started(cluster)
+    await cluster.run(core.metadata.update())
+    await cluster.run(core.send(1, LIST, ListGroupsRequest()))
+    assert len(broker.transports) == 2, "the bootstrap server's and the broker's"
+
+    fetch = core.send(1, ApiKey.FETCH, FetchRequest(max_wait_ms=60_000))
+    await cluster.run(core.send(1, LIST, ListGroupsRequest()))
+    await cluster.run(core.ask_any(LIST, ListGroupsRequest()))
+    assert len(broker.transports) == 3, "one beside the fetch, for all of them"
+    assert not fetch.done()
+
+    next(each for each in broker.asked if each.api_key == ApiKey.FETCH).answer(FetchResponse())
+    await cluster.run(fetch)
+    await cluster.run(core.send(1, LIST, ListGroupsRequest()))
+    assert len(broker.transports) == 3
+    await core.close()
+
+
+def test_the_broker_behind_each_kind_of_id() -> None:
+    assert [broker_id(each) for each in (7, coordinator_node_id(7), aside_node_id(7), -1)] == [7, 7, 7, -1]
+
+
+# Very old brokers.
+
+
+def with_metadata_up_to(version: int) -> tuple[ApiVersion, ...]:
+    limit = ApiVersion(api_key=ApiKey.METADATA, min_version=0, max_version=version)
+    return tuple(limit if each.api_key == ApiKey.METADATA else each for each in EVERY_API)
+
+
+async def test_all_topics_of_a_broker_that_is_too_old_to_be_asked_for_them() -> None:
+    """It was an error of the codec."""
+    cluster = Cluster()
+    cluster.brokers[1].served = with_metadata_up_to(0)
+    core = await started(cluster)
+    core.metadata.want_all(True)
+    with pytest.raises(UnsupportedVersion, match="Metadata"):
+        await cluster.run(core.metadata.update())
+    await core.close()
+
+
+async def test_all_topics_of_an_old_broker() -> None:
+    cluster = Cluster()
+    cluster.add_topic("t", [1])
+    cluster.brokers[1].served = with_metadata_up_to(1)
+    core = await started(cluster)
+    core.metadata.want_all(True)
+    assert list((await cluster.run(core.metadata.update())).topics) == ["t"]
     await core.close()

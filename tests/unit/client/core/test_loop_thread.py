@@ -322,3 +322,37 @@ def test_a_face_that_is_open_when_python_ends_can_still_use_its_thread() -> None
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert run.stdout == "closed\nend\nclosed\n"
     assert "bad could not be closed when Python ended" in run.stderr
+
+
+def test_a_face_that_is_open_when_python_ends_can_still_look_up_hosts() -> None:
+    """Without uvloop that is done by a thread pool, and those are closed before."""
+    code = (
+        "import asyncio, sys\n"
+        "sys.modules['uvloop'] = None\n"
+        "from penstock.client.core.face import BlockingFace\n"
+        "class Core:\n"
+        "    async def close(self): print(bool(await asyncio.get_running_loop().getaddrinfo('localhost', 1)))\n"
+        "class Face(BlockingFace):\n"
+        "    def _at_exit(self): self.close()\n"
+        "face = Face(Core(), name='good')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert (run.stdout, run.stderr) == ("True\n", "")
+
+
+def test_closing_does_not_wait_for_a_loop_that_cannot_close_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As uvloop, while a host name is looked up."""
+    may_close, closed = threading.Event(), threading.Event()
+
+    class SlowLoop(asyncio.SelectorEventLoop):
+        def close(self) -> None:
+            may_close.wait(30)
+            super().close()
+            closed.set()
+
+    monkeypatch.setattr("penstock.client.core.loop_thread.new_event_loop", SlowLoop)
+    thread = LoopThread("test-slow")
+    thread.close()
+    assert not closed.is_set()
+    may_close.set()
+    assert closed.wait(10)

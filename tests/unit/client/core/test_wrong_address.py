@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -68,3 +69,39 @@ def test_a_producer_tells_address_cause_and_remedy(listener: Listener) -> None:
     ):
         producer.send("t", b"1")
     check(raised.value, listener.address)
+
+
+def test_a_position_and_a_commit_tell_address_cause_and_remedy(listener: Listener) -> None:
+    partition = penstock.TopicPartition("t", 0)
+    with penstock.Consumer(bootstrap_servers=listener.address, group_id="g") as consumer:
+        consumer.assign([partition])
+        with pytest.raises(penstock.KafkaError) as raised:
+            consumer.position(partition, timeout_ms=300)
+        check(raised.value, listener.address)
+        with pytest.raises(penstock.KafkaError) as raised:
+            consumer.commit({partition: 1}, timeout_ms=300)
+        check(raised.value, listener.address)
+
+
+def test_a_transactional_producer_tells_address_cause_and_remedy(
+    listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        pytest.raises(penstock.KafkaError) as raised,
+        penstock.Producer(bootstrap_servers=listener.address, transactional_id="x", max_block_ms=300) as producer,
+    ):
+        producer.init_transactions()
+    check(raised.value, listener.address)
+    assert "closing the producer" not in caplog.text, "it waited for an initialization that nobody needs any more"
+
+
+def test_the_last_commit_does_not_look_for_a_cluster_that_was_never_there(
+    listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = penstock.TopicPartition("t", 0)
+    with penstock.Consumer(bootstrap_servers=listener.address, group_id="g") as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 4)
+        with contextlib.suppress(penstock.KafkaError):
+            consumer.poll(100)
+    assert "were not committed" not in caplog.text

@@ -68,7 +68,17 @@ def test_the_leader_reads_members() -> None:
     members = read_members([JoinGroupResponseMember(member_id="m", group_instance_id="i", metadata=data)])
     assert members == {"m": MemberSubscription(topics=("a", "b"), instance_id="i")}
     assert topics_of(members) == {"a", "b"}
-    assert shape_of(cluster({"a": 2}), ["a", "b"]) == {"a": 2, "b": 0}
+    nowhere: frozenset[str] = frozenset()
+    assert shape_of(cluster({"a": 2}), ["a", "b"], with_racks=False) == {"a": (nowhere, nowhere), "b": ()}
+
+
+def test_to_a_leader_with_a_rack_moved_replicas_are_another_shape() -> None:
+    racks, here = {1: "r1", 2: "r2"}, TopicPartition("a", 0)
+    before = cluster({"a": 1}, racks=racks, replicas={here: (1,)})
+    after = cluster({"a": 1}, racks=racks, replicas={here: (2,)})
+    assert shape_of(before, ["a", "b"], with_racks=True) == {"a": (frozenset({"r1"}),), "b": ()}
+    assert shape_of(after, ["a"], with_racks=True) != shape_of(before, ["a"], with_racks=True)
+    assert shape_of(after, ["a"], with_racks=False) == shape_of(before, ["a"], with_racks=False)
 
 
 class Fixed(AssignorBase):

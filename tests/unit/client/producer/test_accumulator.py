@@ -130,7 +130,7 @@ def test_expired_batches_are_taken_out_wherever_they_stand() -> None:
     world.clock.now = 0.5
     young = world.begin()
     assert world.accumulator.expired(0.9) == []
-    assert world.accumulator.next_deadline() == 1.0
+    assert world.accumulator.next_deadline(default=9.0) == 1.0
     assert world.accumulator.expired(1.0) == [old]
     assert list(world.queue.batches) == [young]
     assert world.accumulator.expired(2.0) == [young]

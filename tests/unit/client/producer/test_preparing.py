@@ -55,7 +55,7 @@ def make(memory: int = 100_000, batch_size: int = 500, known: bool = True, **opt
         settings=ProducerSettings(
             batch_size=batch_size, bulk_batch_size=2 * batch_size, buffer_memory=memory, max_request_size=5_000
         ),
-        time_ms=FakeClock().time_ms,
+        clock=FakeClock(),
         snapshot=ClusterSnapshot,
         **arguments,
     )
@@ -92,7 +92,7 @@ def test_the_short_way_takes_what_fits_and_leaves_the_rest() -> None:
     assert short(b"v", None, True) is None
     assert short(b"x" * 600) is None, "a batch that is full"
     assert preparing.try_send("unknown", b"", None, None, None, None, None) is None
-    preparing.is_plain = False
+    preparing.short_way.is_open = False
     assert short() is None
 
 

@@ -11,6 +11,7 @@ from penstock.client.core.ports import system_ports
 from penstock.client.core.types import CoordinatorKind
 from penstock.client.producer.transactions.manager import TransactionManager
 from penstock.network.address import Address
+from penstock.network.errors import ConnectFailed
 from penstock.network.versions import VersionTable
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
@@ -44,6 +45,7 @@ class FakeCore:
         self.lost: list[CoordinatorKind] = []
         self.epoch = -1
         self.version = version
+        self.is_away = False
 
     async def start(self) -> None:
         self.ports, self.tasks = system_ports()
@@ -54,7 +56,15 @@ class FakeCore:
     def coordinator_lost(self, kind: CoordinatorKind, key: str) -> None:
         self.lost.append(kind)
 
-    async def versions(self, node_id: int) -> VersionTable:
+    def why_late(self) -> str:
+        return ""
+
+    def known_coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+        return 1
+
+    async def versions(self, node_id: int, *, timeout_ms: float | None = None) -> VersionTable:
+        if self.is_away:
+            raise ConnectFailed(None, "nobody is there")
         served = [ApiVersion(api_key=each.key, min_version=0, max_version=99) for each in APIS.values()]
         return VersionTable(Address("x", 1), served, {"transaction.version": self.version})
 

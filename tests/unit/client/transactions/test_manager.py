@@ -274,3 +274,22 @@ def test_first_record_of_a_partition_wakes_the_sender() -> None:
         assert manager.may_drain(P0)
 
     run(test)
+
+
+def test_each_transaction_speaks_the_version_that_the_cluster_has_then() -> None:
+    """It was read once, by init_transactions."""
+
+    async def test() -> None:
+        manager, core, _ = await made(1)
+        for version in (1, 2, 1):
+            core.version = version
+            await manager.begin()
+            assert manager.transaction_version == version
+            await append(manager)
+            await manager.commit()
+        # A coordinator that is away does not hold up a transaction: the last version counts.
+        core.version, core.is_away = 2, True
+        await manager.begin()
+        assert manager.transaction_version == 1
+
+    run(test)

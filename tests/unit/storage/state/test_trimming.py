@@ -44,7 +44,7 @@ async def test_a_crash_right_after_it(start: StartManager, tmp_path: Path) -> No
 
 
 async def test_segments_before_it_leave_the_log(start: StartManager, tmp_path: Path) -> None:
-    manager = await start(config=LogConfig(segment_bytes=300, file_delete_delay_ms=0))
+    manager = await start(config=LogConfig(segment_bytes=300))
     log = await filled(manager, 20)
     segments = len(log.segments)
     log.delete_records_before(15)

@@ -7,18 +7,23 @@ members above the smaller share are those that may have the larger one: no other
 Where they read different topics, everyone keeps all it had, new partitions go to the member with the fewest among those
 that can take them, and then partitions are passed on along the shortest chain of members from a fuller to an emptier
 one (by two or more) until no such chain is left. By a theorem about semi-matchings that is as even as it can be.
+
+Last of all, members exchange partitions that are far from them (in other racks) for nearer ones, one for one, as long
+as that helps: this changes no count, and a group in which nothing can be exchanged stays as it is.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.base.types import TopicPartition
 
 Given = dict[str, list[TopicPartition]]
 Move = tuple[str, TopicPartition, str]
 """From whom, what, to whom."""
+IsFar = Callable[[str, TopicPartition], bool]
+"""Whether a member would read a partition from another rack."""
 
 
 class Claim:
@@ -49,6 +54,7 @@ def balance(
     readers: Mapping[str, Sequence[str]],
     partitions: Sequence[TopicPartition],
     owners: Mapping[TopicPartition, str],
+    is_far: IsFar = lambda _member, _partition: False,
 ) -> Given:
     """`members` in order; `readers` by topic, the members that may have its partitions."""
     can_read = {topic: frozenset(found) for topic, found in readers.items()}
@@ -62,13 +68,16 @@ def balance(
             free.append(partition)
     if len({*can_read.values()}) <= 1:
         active = next(iter(can_read.values()), frozenset())
-        return kept | _share_evenly([member for member in members if member in active], kept, free)
-    _fill(kept, free, readers)
-    _pass_on(kept, can_read)
-    return {member: sorted(own) for member, own in kept.items()}
+        given = kept | _share_evenly([member for member in members if member in active], kept, free, is_far)
+    else:
+        given = kept
+        _fill(given, free, readers, is_far)
+        _pass_on(given, can_read)
+    _draw_near(given, can_read, is_far)
+    return {member: sorted(own) for member, own in given.items()}
 
 
-def _share_evenly(members: Sequence[str], kept: Given, free: list[TopicPartition]) -> Given:
+def _share_evenly(members: Sequence[str], kept: Given, free: list[TopicPartition], is_far: IsFar) -> Given:
     if not members:
         return {}
     total = len(free) + sum(len(kept[member]) for member in members)
@@ -81,25 +90,28 @@ def _share_evenly(members: Sequence[str], kept: Given, free: list[TopicPartition
     for member in members:
         given[member] = kept[member][: shares[member]]
         free.extend(kept[member][shares[member] :])
-    free.sort()
-    _deal(members, given, shares, deque(free))
-    return {member: sorted(own) for member, own in given.items()}
+    _deal(members, given, shares, sorted(free), is_far)
+    return given
 
 
-def _deal(members: Sequence[str], given: Given, shares: Mapping[str, int], free: deque[TopicPartition]) -> None:
+def _deal(
+    members: Sequence[str], given: Given, shares: Mapping[str, int], free: Iterable[TopicPartition], is_far: IsFar
+) -> None:
     """One to each in turn, so that a topic's partitions spread over the members that have room."""
-    waiting = deque(member for member in members if len(given[member]) < shares[member])
-    while free:
-        member = waiting.popleft()
-        given[member].append(free.popleft())
+    waiting = [member for member in members if len(given[member]) < shares[member]]
+    for partition in free:
+        member = next((one for one in waiting if not is_far(one, partition)), waiting[0])
+        given[member].append(partition)
+        waiting.remove(member)
         if len(given[member]) < shares[member]:
             waiting.append(member)
 
 
-def _fill(given: Given, free: Iterable[TopicPartition], readers: Mapping[str, Sequence[str]]) -> None:
+def _fill(given: Given, free: Iterable[TopicPartition], readers: Mapping[str, Sequence[str]], is_far: IsFar) -> None:
     """Partitions that few can take come first: the others still have a choice afterwards."""
     for partition in sorted(free, key=lambda one: (len(readers[one.topic]), one)):
-        given[min(readers[partition.topic], key=lambda member: len(given[member]))].append(partition)
+        taker = min(readers[partition.topic], key=lambda member: (len(given[member]), is_far(member, partition)))
+        given[taker].append(partition)
 
 
 def _pass_on(given: Given, can_read: Mapping[str, frozenset[str]]) -> None:
@@ -156,6 +168,48 @@ def _walk_back(start: str, end: str, came_by: Mapping[str, tuple[str, TopicParti
         chain.append((giver, partition, end))
         end = giver
     return chain
+
+
+def _draw_near(given: Given, can_read: Mapping[str, frozenset[str]], is_far: IsFar) -> None:
+    """Exchanges until none would help; each leaves less that is far."""
+    is_better = True
+    while is_better:
+        is_better = False
+        for member in given:
+            for partition in [one for one in given[member] if is_far(member, one)]:
+                is_better |= _exchange(member, partition, given, can_read, is_far)
+
+
+def _exchange(
+    member: str, partition: TopicPartition, given: Given, can_read: Mapping[str, frozenset[str]], is_far: IsFar
+) -> bool:
+    """Bring one partition near by a move that leaves the counts as they are, or for another in exchange."""
+    for other in given:
+        if other not in can_read[partition.topic] or is_far(other, partition):
+            continue
+        back = None
+        if len(given[other]) + 1 != len(given[member]):
+            back = _in_exchange(member, other, given, can_read, is_far)
+            if back is None:
+                continue
+            given[other].remove(back)
+            given[member].append(back)
+        given[member].remove(partition)
+        given[other].append(partition)
+        return True
+    return False
+
+
+def _in_exchange(
+    member: str, other: str, given: Given, can_read: Mapping[str, frozenset[str]], is_far: IsFar
+) -> TopicPartition | None:
+    """What `other` gives back: best of all something that is far from it, never something near that becomes far."""
+    possible = [one for one in given[other] if member in can_read[one.topic]]
+    return min(
+        (one for one in possible if is_far(other, one) or not is_far(member, one)),
+        key=lambda one: (not is_far(other, one), is_far(member, one), one),
+        default=None,
+    )
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.base.types import TopicPartition
 from penstock.client.consumer.assignors.base import AssignorBase, MemberSubscription, members_by_topic
+from penstock.client.consumer.assignors.racks import member_racks, racks_matter, racks_of_topic
 from penstock.client.core.types import ClusterSnapshot
 
 Racks = Mapping[str, str]
@@ -27,7 +28,7 @@ class RangeAssignor(AssignorBase):
         self, cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription]
     ) -> dict[str, list[TopicPartition]]:
         """Who gets what."""
-        racks = {member: one.rack for member, one in subscriptions.items() if one.rack}
+        racks = member_racks(subscriptions)
         topics = [
             _Topic(cluster, topic, members, racks)
             for topic, members in members_by_topic(cluster, subscriptions).items()
@@ -53,15 +54,8 @@ class _Topic:
         self._left = list(range(self.count))
         self._least, self._extras_left = divmod(self.count, len(members))
         self._member_racks = {member: racks[member] for member in members if member in racks}
-        self._partition_racks = _partition_racks(cluster, name) if self._member_racks else []
-        self.is_rack_aware = self._needs_racks()
-
-    def _needs_racks(self) -> bool:
-        """Whether racks can make a difference: not when every partition is in all the racks."""
-        everywhere = frozenset[str]().union(*self._partition_racks)
-        if everywhere.isdisjoint(self._member_racks.values()):
-            return False
-        return any(racks != everywhere for racks in self._partition_racks)
+        self._partition_racks = racks_of_topic(cluster, name) if self._member_racks else []
+        self.is_rack_aware = racks_matter(self._member_racks.values(), self._partition_racks)
 
     def room(self, member: str) -> int:
         return self._least + (self._extras_left > 0) - len(self.given.get(member, ()))
@@ -83,13 +77,6 @@ class _Topic:
             fitting = [number for number in self._left if may_have(member, number)][: max(0, room)]
             if fitting:
                 self.give(member, fitting)
-
-
-def _partition_racks(cluster: ClusterSnapshot, topic: str) -> list[frozenset[str]]:
-    return [
-        frozenset(node.rack for one in each.replicas if (node := cluster.nodes.get(one)) is not None and node.rack)
-        for each in cluster.topics[topic].partitions
-    ]
 
 
 def _match_racks(topics: Iterable[_Topic]) -> None:

@@ -4,6 +4,8 @@
 in the form of Java's assignor. `cooperative-sticky` takes what members say they own right now (KIP-429). A partition
 that is to move is left out for the generation in which its old owner still holds it; giving it up makes the old owner
 join again, and that rebalance hands it to the new one.
+
+Members that tell their rack get partitions near to them as far as shares stay even, also such as were another's.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from penstock.client.consumer.assignors.base import (
     members_by_topic,
     partitions_of,
 )
+from penstock.client.consumer.assignors.racks import Racks
 from penstock.client.core.types import ClusterSnapshot, ConsumerGroupMetadata
 
 _INT32 = struct.Struct(">i")
@@ -77,7 +80,8 @@ def _assign(
     cluster: ClusterSnapshot, subscriptions: Mapping[str, MemberSubscription], claims: Mapping[str, Claim]
 ) -> Given:
     readers = members_by_topic(cluster, subscriptions)
-    return balance(in_order(subscriptions), readers, partitions_of(cluster, readers), owners_of(claims))
+    racks = Racks(cluster, subscriptions, readers)
+    return balance(in_order(subscriptions), readers, partitions_of(cluster, readers), owners_of(claims), racks.is_far)
 
 
 def _hold_back(given: Given, subscriptions: Mapping[str, MemberSubscription]) -> Given:

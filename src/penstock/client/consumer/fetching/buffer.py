@@ -9,15 +9,16 @@ Paused partitions keep what they have.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
-from penstock.client.consumer.fetching.partition_fetch import Convert, PartitionFetch, PlainBatch
+from penstock.client.consumer.fetching.partition_fetch import Convert, PartitionFetch
 from penstock.client.consumer.positions import PartitionState
 from penstock.client.consumer.records import ConsumerRecords
 from penstock.client.consumer.subscription import SubscriptionState
+from penstock.records.kernel import ColumnFiller
 
 FETCHES_MAX: Final = 2
 
@@ -120,34 +121,23 @@ class FetchBuffer:
                 break
         return records
 
-    def peek_plain(self, *, raises: bool) -> tuple[PartitionFetch, PlainBatch] | None:
-        """The next opened batch that counts, for columns; `plain_given` says how much of it was used.
-
-        `raises` tells what to do about damage: raise, or stop before it because records were taken already.
-        """
+    def fill(self, filler: ColumnFiller, number_of: Callable[[str], int]) -> None:
+        """As `take`, but into columns, where `number_of` a topic's name stands for the topic."""
         for partition, state in self._takeable():
             queue = self._queues[partition]
-            while queue.fetches:
+            while queue.fetches and not filler.full:
                 fetch = queue.fetches[0]
                 try:
-                    batch = fetch.take_plain()
+                    fetch.fill(filler, number_of(partition.topic))
                 except KafkaError as error:
-                    if not raises:
-                        return None
-                    self._failed(partition, error)
-                    raise
-                if batch is not None:
-                    return fetch, batch
+                    state.advance(fetch.next_offset, fetch.last_epoch)
+                    if not filler.rows:
+                        self._failed(partition, error)
+                        raise
+                    return
                 state.advance(fetch.next_offset, fetch.last_epoch)
-                self._drained(partition, queue)
-        return None
-
-    def plain_given(self, fetch: PartitionFetch, batch: PlainBatch, next_offset: int) -> None:
-        fetch.given(batch, next_offset)
-        self._subscription.state(fetch.partition).advance(fetch.next_offset, fetch.last_epoch)
-        queue = self._queues[fetch.partition]
-        if fetch.is_drained:
-            self._drained(fetch.partition, queue)
+                if fetch.is_drained:
+                    self._drained(partition, queue)
 
     # Inside.
 

@@ -1,7 +1,7 @@
 """The records that one answer brought for one partition: opened batch by batch, when they are wanted.
 
 Nothing is copied before that; a batch stays a range of the frame that it arrived in. `take` gives lists of records:
-whole decoded batches or slices of them. `take_plain` gives opened batches to whoever makes columns of them.
+whole decoded batches or slices of them. `fill` makes columns of them, where it can of many batches in one go.
 
 Always true: the records that were given are those before `next_offset`, and `last_epoch` is the leader epoch of the
 batch before it. What is damaged raises when it is reached, not before: the records in front of it are given first.
@@ -13,17 +13,19 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.consumer.fetching.aborted import AbortedFilter
 from penstock.client.errors import error_for
 from penstock.network.in_flight import Frame
 from penstock.records.batch import (
+    CODEC_MASK,
     CONTROL_MASK,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
-    TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
     crc_is_valid,
@@ -32,13 +34,15 @@ from penstock.records.batch import (
 from penstock.records.buffers import Buffer
 from penstock.records.builder import open_records
 from penstock.records.errors import InvalidRecords
-from penstock.records.kernel import decode_consumer_records
+from penstock.records.kernel import ColumnFiller, decode_consumer_records
 from penstock.records.record import ConsumerRecord
 
 _LENGTH: Final = struct.Struct(">i")
 _LAST_DELTA: Final = struct.Struct(">i")
 _BASE: Final = struct.Struct(">q")
 _OPENED_BYTES_MAX: Final = 1 << 30
+_SPECIAL_MASK: Final = CODEC_MASK | CONTROL_MASK
+"""Attributes of batches that a filler cannot read by itself."""
 
 Convert = Callable[[list[ConsumerRecord]], tuple[list[ConsumerRecord], Exception | None]]
 """Records as fetched to records as the user wants them: those up to the first that fails, and why it does."""
@@ -135,30 +139,49 @@ class PartitionFetch:
         self._taken(at + len(taken))
         return taken
 
-    def take_plain(self) -> PlainBatch | None:
-        """The next batch with records to give, opened, for whoever makes columns of it; None when there are no more.
-
-        It counts as given when `given` says so.
-        """
+    def fill(self, filler: ColumnFiller, topic: int) -> None:
+        """Give records to the filler until it is full or there are no more; `topic` is the topic's number there."""
         if self._pending_at < len(self._pending):
             # A batch was begun record by record: it is opened again, for the records that are left of it.
             self._position = self._pending_position
             self._pending = []
             self._pending_at = 0
-        return self._open_next()
-
-    def damaged(self, batch: PlainBatch, why: str) -> KafkaError:
-        """The error for a batch that could be opened, but whose records cannot be read."""
-        return self._damaged(batch.header.base_offset, why)
-
-    def given(self, batch: PlainBatch, next_offset: int) -> None:
-        """The records of this batch below `next_offset` were given; with the last of them, the batch is over."""
-        if next_offset > batch.header.last_offset:
-            self._step_over(batch.header)
-        self.next_offset = max(self.next_offset, next_offset)
-        self.last_epoch = batch.header.leader_epoch
+        while not filler.full:
+            self._fill_run(filler, topic)
+            if filler.full or (opened := self._open_next()) is None:
+                return
+            self._fill_opened(filler, topic, opened)
 
     # Inside.
+
+    def _fill_run(self, filler: ColumnFiller, topic: int) -> None:
+        """All batches up to the first that needs a closer look."""
+        special = _SPECIAL_MASK if self._filter is None else _SPECIAL_MASK | TRANSACTIONAL_MASK
+        self._position, next_offset = filler.fill_run(
+            self._frame, self._position, self._end, special, crc32c if self._check_crcs else None,
+            topic, self.partition.partition, self.next_offset,
+        )  # fmt: skip
+        if next_offset > self.next_offset:
+            self.next_offset = next_offset
+            self.last_epoch = filler.leader_epoch
+
+    def _fill_opened(self, filler: ColumnFiller, topic: int, opened: PlainBatch) -> None:
+        header = opened.header
+        rows = filler.rows
+        try:
+            filler.fill(
+                opened.buffer, opened.start, opened.end, header.count, header.base_offset, header.base_timestamp,
+                header.append_time, topic, self.partition.partition, opened.from_offset,
+            )  # fmt: skip
+        except InvalidRecords as error:
+            raise self._damaged(header.base_offset, str(error)) from error
+        if not filler.full:
+            self._skip(header)
+        elif filler.rows > rows:
+            self.next_offset = filler.next_offset
+            self.last_epoch = header.leader_epoch
+            if filler.next_offset > header.last_offset:
+                self._step_over(header)
 
     def _converted(self, taken: list[ConsumerRecord], convert: Convert) -> list[ConsumerRecord]:
         converted, error = convert(taken)
@@ -181,12 +204,11 @@ class PartitionFetch:
         """Open and decode the next batch that has records to give."""
         while (opened := self._open_next()) is not None:
             header = opened.header
-            append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_MASK else None
             topic, partition = self.partition
             try:
                 records = decode_consumer_records(
                     opened.buffer, opened.start, opened.end, header.count, header.base_offset, header.base_timestamp,
-                    append_time, topic, partition, header.leader_epoch, opened.from_offset,
+                    header.append_time, topic, partition, header.leader_epoch, opened.from_offset,
                 )  # fmt: skip
             except (InvalidRecords, KafkaError) as error:
                 raise self._damaged(header.base_offset, str(error)) from error

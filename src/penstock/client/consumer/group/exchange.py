@@ -25,7 +25,7 @@ from penstock.client.consumer.group.events import (
     SyncAnswered,
     Wake,
 )
-from penstock.client.consumer.group.leading import make_assignments, read_members, shape_of, topics_of
+from penstock.client.consumer.group.leading import Shape, make_assignments, read_members, shape_of, topics_of
 from penstock.client.consumer.group.machine import Machine
 from penstock.client.consumer.group.settings import GroupSettings
 from penstock.client.consumer.group.wire import (
@@ -67,7 +67,7 @@ class Exchange:
         """Of the generation that was joined last."""
         self.joined_topics: frozenset[str] | None = None
         """What the coordinator was told that this member reads."""
-        self.group_shape: dict[str, int] | None = None
+        self.group_shape: Shape | None = None
         """In the leader: the partitions of all topics of the group when they were last assigned."""
         self.on_wake: Callable[[], None] = lambda: None
         self.on_joined: Callable[[], None] = lambda: None
@@ -202,7 +202,7 @@ class Exchange:
         if any(topic not in metadata.snapshot.topics for topic in topics):
             await metadata.update(self._settings.request_timeout_ms)
         cluster = metadata.snapshot
-        self.group_shape = shape_of(cluster, topics)
+        self.group_shape = shape_of(cluster, topics, with_racks=bool(self._settings.rack))
         if effect.is_assigned_already:
             return {}
         assignor = self.assignor(effect.identity.protocol)
@@ -212,7 +212,7 @@ class Exchange:
             return make_assignments(assignor, cluster, subscriptions)
         except ClientError:
             raise
-        except Exception as error:
+        except Exception as error:  # the user's own assignor: whatever it raises, the group hears of it once
             raise InvalidState(
                 f"The assignor {assignor.name!r} failed; group {self._settings.group_id} has no assignment: {error!r}"
             ) from error

@@ -38,7 +38,6 @@ class Heartbeats:
     ) -> None:
         self.is_polling = False
         """The user waits in a poll: then it cannot be overdue."""
-        self.sent = 0
         self._core = core
         self._machine = machine
         self._settings = settings
@@ -124,7 +123,6 @@ class Heartbeats:
             self._timer.failed(self._now())
             self._signal.set()
             return
-        self.sent += 1
         self._answered(answer.error_code, identity)
 
     def _answered(self, number: int, identity: Identity) -> None:

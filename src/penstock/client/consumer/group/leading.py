@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.client.consumer.assignors.base import Assignment, Assignor, MemberSubscription
+from penstock.client.consumer.assignors.racks import racks_of_topic
 from penstock.client.consumer.group.wire import decode_subscription
 from penstock.client.core.types import ClusterSnapshot
 from penstock.client.errors import InvalidState
 from penstock.protocol.messages.join_group import JoinGroupResponseMember
+
+Shape = dict[str, tuple[frozenset[str], ...]]
+"""By topic and partition the racks that matter."""
 
 
 def read_members(members: Iterable[JoinGroupResponseMember]) -> dict[str, MemberSubscription]:
@@ -19,9 +23,11 @@ def topics_of(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]
     return frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
 
-def shape_of(cluster: ClusterSnapshot, topics: Iterable[str]) -> dict[str, int]:
+def shape_of(cluster: ClusterSnapshot, topics: Iterable[str], *, with_racks: bool) -> Shape:
     """What an assignment depends on; another shape asks for a new one."""
-    return {topic: cluster.partition_count(topic) for topic in topics}
+    if with_racks:
+        return {topic: tuple(racks_of_topic(cluster, topic)) if topic in cluster.topics else () for topic in topics}
+    return {topic: (frozenset(),) * cluster.partition_count(topic) for topic in topics}
 
 
 def make_assignments(

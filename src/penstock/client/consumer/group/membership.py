@@ -70,7 +70,9 @@ class GroupMembership:
         self._waiters: set[asyncio.Future[None]] = set()
         self._topics = TopicWatch(core, subscription, self._settings, self._wait_for_change, self._wake)
         self._topics.on_change = self._maybe_rejoin
-        self.rebalances = 0
+        self._rebalances = core.metrics.counter("rebalance-total")
+        self._rebalanced_at: float | None = None
+        core.metrics.gauge("last-rebalance-seconds-ago", self._since_rebalance_s)
 
     # For the poll.
 
@@ -125,13 +127,6 @@ class GroupMembership:
         return ConsumerGroupMetadata(
             self._settings.group_id, identity.generation_id, identity.member_id, self._settings.instance_id
         )
-
-    def metrics(self) -> dict[str, float]:
-        return {
-            "rebalance-total": self.rebalances,
-            "heartbeat-total": self._heartbeats.sent,
-            "assigned-partitions": len(self._subscription) if self._subscription.uses_group else 0,
-        }
 
     # For commits.
 
@@ -209,7 +204,8 @@ class GroupMembership:
         if exchange.joined_topics != self._subscription.topics:
             self._perform_later(machine.handle(RejoinWanted(reason="the subscription changed")))
         elif machine.is_leader and exchange.group_shape is not None:
-            shape = shape_of(self._core.metadata.snapshot, exchange.group_shape)
+            with_racks = bool(self._settings.rack)
+            shape = shape_of(self._core.metadata.snapshot, exchange.group_shape, with_racks=with_racks)
             if shape != exchange.group_shape:
                 self._perform_later(machine.handle(RejoinWanted(reason="topics or partitions changed")))
 
@@ -286,6 +282,9 @@ class GroupMembership:
         if effects:
             self._core.ports.tasks.spawn(self._exchange.perform(effects), name="group effects")
 
+    def _since_rebalance_s(self) -> float:
+        return -1.0 if self._rebalanced_at is None else self._now() - self._rebalanced_at
+
     def _raise_failure(self) -> None:
         failure = self._machine.take_failure()
         if failure is not None:
@@ -313,7 +312,8 @@ class GroupMembership:
         await self._take_over(assigned)
         machine.handle(Completed())
         self._commits.reset_clock()
-        self.rebalances += 1
+        self._rebalances.value += 1
+        self._rebalanced_at = self._now()
         self._maybe_rejoin()
 
     async def _take_over(self, assigned: Collection[TopicPartition]) -> None:

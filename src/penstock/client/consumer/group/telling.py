@@ -60,7 +60,7 @@ class Teller:
         self._heartbeats.polled()
         try:
             await self._core.call_user(function, self._consumer(), list(partitions))
-        except Exception as error:
+        except Exception as error:  # the user's own listener: the group goes on, and the poll raises it at its end
             log.exception("the rebalance listener failed when %d partitions were %s", len(partitions), _CALLS[method])
             error.add_note(f"raised by the rebalance listener's {method}")
             self._error = self._error or error

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.consumer.blocking import Consumer
 from penstock.client.consumer.parallel.driver import AsyncParallelConsumer
 from penstock.records.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from penstock.client.consumer.parallel.options import ParallelOptions
 
 
 class ParallelConsumer:
@@ -21,7 +26,9 @@ class ParallelConsumer:
     While it runs the consumer belongs to it. `stop()` may be called from any thread, from the handler too.
     """
 
-    def __init__(self, consumer: Consumer, handler: Callable[[ConsumerRecord], Any], **options: Any) -> None:
+    def __init__(
+        self, consumer: Consumer, handler: Callable[[ConsumerRecord], Any], **options: Unpack[ParallelOptions]
+    ) -> None:
         self._thread = consumer._thread
         self._core = AsyncParallelConsumer(consumer._core, handler, **options)
 

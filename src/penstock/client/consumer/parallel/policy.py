@@ -49,8 +49,8 @@ class FailurePolicy:
         work.attempt += 1
         try:
             handler(work.record)
-        except Exception as error:
-            if not self._last_word(work, error):
+        except Exception as error:  # the user's own handler: what to do with any failure is what the policy is for
+            if not self._last_word(work):
                 raise
             assert callable(self.on_failure)
             self.on_failure(work.record, error)
@@ -59,15 +59,15 @@ class FailurePolicy:
         work.attempt += 1
         try:
             await handler(work.record)
-        except Exception as error:
-            if not self._last_word(work, error):
+        except Exception as error:  # the user's own handler: what to do with any failure is what the policy is for
+            if not self._last_word(work):
                 raise
             assert callable(self.on_failure)
             answer = self.on_failure(work.record, error)
             if isinstance(answer, Awaitable):
                 await answer
 
-    def _last_word(self, work: Work, error: Exception) -> bool:
+    def _last_word(self, work: Work) -> bool:
         return callable(self.on_failure) and not self.may_retry(work)
 
     def skips(self, work: Work, error: Exception) -> bool:

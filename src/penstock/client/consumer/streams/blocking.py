@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.client.consumer.streams.buffer import StreamBuffer
 from penstock.client.consumer.streams.driver import AsyncMessageStreams, no_record
 from penstock.client.core.face import BlockingFace, documented_by
 from penstock.records.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from penstock.client.config.options import ConsumerOptions
 
 
 class MessageStream:
@@ -57,7 +62,7 @@ class MessageStreams(BlockingFace):
         topics: str | Iterable[str],
         streams: int = 1,
         queue_max: int = 1_000,
-        **options: Any,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         core = AsyncMessageStreams(config, topics=topics, streams=streams, queue_max=queue_max, **options)
         self._streams = tuple(MessageStream(number, buffer) for number, buffer in enumerate(core.buffers))

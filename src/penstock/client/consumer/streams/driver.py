@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.base.errors import KafkaError
 from penstock.base.types import TopicPartition
@@ -20,6 +20,11 @@ from penstock.client.consumer.streams.routing import StreamRouting
 from penstock.client.core.types import OffsetAndMetadata
 from penstock.client.errors import ClientError, KafkaTimeout
 from penstock.records.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from penstock.client.config.options import ConsumerOptions
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +77,7 @@ class AsyncMessageStreams:
         topics: str | Iterable[str],
         streams: int = 1,
         queue_max: int = 1_000,
-        **options: Any,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         if streams < 1 or queue_max < 1:
             raise ValueError("streams and queue_max must be at least 1")
@@ -81,7 +86,8 @@ class AsyncMessageStreams:
         self._commits = wanted[consumer_keys.ENABLE_AUTO_COMMIT]
         self._interval_s = wanted[consumer_keys.AUTO_COMMIT_INTERVAL_MS] / 1000
         self._poll_max = wanted[consumer_keys.MAX_POLL_RECORDS]
-        self._consumer = AsyncConsumer(config, **{**options, "enable_auto_commit": False})
+        options["enable_auto_commit"] = False
+        self._consumer = AsyncConsumer(config, **options)
         self.buffers = tuple(StreamBuffer(queue_max, self._low) for _ in range(streams))
         self._routing = StreamRouting(streams)
         self._committed: dict[TopicPartition, int] = {}
@@ -157,7 +163,7 @@ class AsyncMessageStreams:
                 if self._commits and self._loop.time() >= next_commit:
                     await self._commit_quietly(self._finished())
                     next_commit = self._loop.time() + self._interval_s
-        except Exception as error:
+        except Exception as error:  # deserializers and interceptors of the user's run here: the streams raise it
             if not isinstance(error, KafkaError):
                 log.exception("the streams of %s ended", self._topics)
             for buffer in self.buffers:

@@ -20,6 +20,8 @@ from penstock.network.versions import VERSION_MAX, VersionTable
 _CONCURRENT_BACKOFF_MS: Final = 20
 """First pause while the markers of the last transaction are written, which takes a few milliseconds."""
 
+_MOMENT_MS: Final = 1_000
+
 _AGAIN: Final = frozenset({Verdict.RETRY, Verdict.REFIND})
 _FINAL: Final = frozenset({Verdict.ABORTABLE, Verdict.NEW_EPOCH, Verdict.FATAL})
 
@@ -33,7 +35,9 @@ class Asking(Protocol):
 
     def coordinator_lost(self, kind: CoordinatorKind, key: str) -> None: ...
 
-    async def versions(self, node_id: int) -> VersionTable: ...
+    def known_coordinator(self, kind: CoordinatorKind, key: str) -> int | None: ...
+
+    async def versions(self, node_id: int, *, timeout_ms: float | None = None) -> VersionTable: ...
 
 
 class CoordinatorCalls:
@@ -86,6 +90,16 @@ class CoordinatorCalls:
                 self._core.coordinator_lost(kind, key)
             await self._sleep_ms(self._pause_ms(attempt, False))
         raise AssertionError("unreachable")
+
+    async def versions_now(self, kind: CoordinatorKind, key: str) -> VersionTable | None:
+        """The same from the present connection, or a new one if that takes a moment only; None when it does not."""
+        node = self._core.known_coordinator(kind, key)
+        if node is None:
+            return None
+        try:
+            return await self._core.versions(node, timeout_ms=_MOMENT_MS)
+        except KafkaError:
+            return None
 
     def _pause_ms(self, attempt: int, concurrent: bool) -> float:
         first = min(_CONCURRENT_BACKOFF_MS, self._backoff_ms) if concurrent else self._backoff_ms

@@ -83,7 +83,7 @@ class CoordinatorDialogue:
         answer = await self._ask(ApiKey.INIT_PRODUCER_ID, request, at_least=3 if has_one else 0, at_most=_INIT)
         self._versions = await self._calls.versions(CoordinatorKind.TRANSACTION, self._machine.transactional_id)
         self._identity.assign(answer.producer_id, answer.producer_epoch)
-        self.choose_version()
+        self._choose_version()
         self._machine.finish()
 
     async def end(self, *, committed: bool) -> None:
@@ -127,7 +127,13 @@ class CoordinatorDialogue:
             at=(CoordinatorKind.GROUP, group.group_id),
         )
 
-    def choose_version(self) -> None:
+    async def begin(self) -> None:
+        """The cluster may have been upgraded or downgraded since the last transaction: a new connection tells."""
+        found = await self._calls.versions_now(CoordinatorKind.TRANSACTION, self._machine.transactional_id)
+        self._versions = found or self._versions
+        self._choose_version()
+
+    def _choose_version(self) -> None:
         """V2 where the cluster has decided for it and the broker speaks it; between transactions only."""
         table = self._versions
         enough = table is not None and table.features.get("transaction.version", 0) >= 2

@@ -160,7 +160,8 @@ class TransactionManager:
 
     async def begin(self) -> None:
         self._check_nothing_pending("begin_transaction")
-        self._dialogue.choose_version()
+        self.machine.check("begin_transaction", _S.READY)
+        await self._dialogue.begin()
         self.machine.begin()
 
     async def commit(self, timeout_ms: float | None = None) -> None:
@@ -189,7 +190,8 @@ class TransactionManager:
     async def close(self, timeout_ms: float | None = None) -> None:
         """Ends an open transaction, as far as there is time; the coordinator aborts it later otherwise."""
         try:
-            if self._pending is not None:
+            # An initialization that has not ended leaves nothing behind.
+            if self._pending is not None and self.machine.state is not _S.INITIALIZING:
                 await self._wait(self._pending.task, self._pending.name, timeout_ms)
             if self.machine.state in {_S.IN_TRANSACTION, _S.ABORTABLE_ERROR}:
                 await self.abort(timeout_ms)
@@ -289,9 +291,11 @@ class TransactionManager:
         timeout_ms = self._max_block_ms if timeout_ms is None else timeout_ms
         done, _ = await asyncio.wait({task}, timeout=timeout_ms / 1000)
         if not done:
+            why = self._core.why_late()
             raise KafkaTimeout(
                 f"{name}() of {self.transactional_id!r} had no end after {timeout_ms:.0f} ms; it goes on: "
                 f"{'commit or abort waits for it' if name == 'send_offsets' else f'call {name}() again'}"
+                f"{f' (the last cause: {why})' if why else ''}"
             )
         if self._pending is not None and self._pending.task is task:
             self._pending = None

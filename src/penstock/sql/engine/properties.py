@@ -1,0 +1,54 @@
+"""Settings of queries: the names people may set, and what of a request's properties reaches a plan.
+
+Names come as ksqlDB's clients send them: `auto.offset.reset` and `ksql.streams.auto.offset.reset` are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from penstock.sql.errors import SemanticError
+
+STARTING: Final = "auto.offset.reset"
+
+_PREFIXES_DROPPED: Final = ("ksql.streams.consumer.", "ksql.streams.", "consumer.")
+_CHOICES: Final = {
+    STARTING: ("earliest", "latest"),
+    "processing.guarantee": ("exactly_once", "exactly_once_v2", "at_least_once"),
+}
+_SETTABLE: Final = frozenset({
+    STARTING, "processing.guarantee", "cache.max.bytes.buffering", "statestore.cache.max.bytes", "commit.interval.ms",
+    "num.stream.threads", "max.poll.records", "max.task.idle.ms", "topology.optimization",
+})  # fmt: skip
+_SETTABLE_PREFIXES: Final = ("ksql.", "spark.", "penstock.", "producer.", "consumer.")
+
+
+def normal_name(name: str) -> str:
+    for prefix in _PREFIXES_DROPPED:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def is_settable(name: str) -> bool:
+    return normal_name(name) in _SETTABLE or name.startswith(_SETTABLE_PREFIXES)
+
+
+def check_property(name: str, value: Any) -> None:
+    if not is_settable(name):
+        raise SemanticError(
+            f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'",
+            hint="SHOW PROPERTIES lists those there are.",
+        )
+    choices = _CHOICES.get(normal_name(name))
+    if choices is not None and str(value).lower() not in choices:
+        raise SemanticError(f"Invalid value {value} for property {name}: String must be one of: {', '.join(choices)}")
+
+
+def query_properties(server: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings a query is made with: the server's defaults, overridden by the request's, under plain names."""
+    for name, value in request.items():
+        check_property(name, value)
+    defaults = {normal_name(name): value for name, value in server.items() if is_settable(name)}
+    return {**defaults, **{normal_name(name): value for name, value in request.items()}}

@@ -1,0 +1,1 @@
+"""Aggregate functions: a native Spark aggregate each, and the same in Python for sessions."""

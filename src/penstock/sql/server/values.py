@@ -1,0 +1,88 @@
+"""Values of columns as REST shows them.
+
+msgspec writes most of them as they are: decimals as numbers, bytes in base64, dates in ISO form. Times of day and
+timestamps have milliseconds and no zone; what JSON has no number for (NaN, infinities) is text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, time
+from typing import Any, Final
+
+import msgspec
+
+from penstock.sql.types import DOUBLE, TIME, TIMESTAMP, Array, Map, SqlType, Struct
+
+Show = Callable[[Any], Any]
+
+_encoder: Final = msgspec.json.Encoder(decimal_format="number")
+encode: Final = _encoder.encode
+
+
+def show_row(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Makes the values of a row fit for `encode`."""
+    shows = [(index, show) for index, show in enumerate(map(_show, types)) if show is not None]
+    if not shows:
+        return lambda columns: columns
+
+    def shown(columns: Sequence[Any]) -> Sequence[Any]:
+        values = list(columns)
+        for index, show in shows:
+            # A tombstone may have fewer columns than the query.
+            if index < len(values) and values[index] is not None:
+                values[index] = show(values[index])
+        return values
+
+    return shown
+
+
+def _show(sql_type: SqlType) -> Show | None:
+    """How to change a value of this type that is not null; None when it stays as it is."""
+    match sql_type:
+        case Array(element):
+            return _each(_show(element))
+        case Map(_, value):
+            return _each_value(_show(value))
+        case Struct(fields):
+            return _each_field({field.name: show for field in fields if (show := _show(field.type)) is not None})
+        case _:
+            return _SCALARS.get(sql_type)
+
+
+def _each(show: Show | None) -> Show | None:
+    return show and (lambda items: [None if item is None else show(item) for item in items])
+
+
+def _each_value(show: Show | None) -> Show | None:
+    return show and (lambda items: {key: None if item is None else show(item) for key, item in items.items()})
+
+
+def _each_field(shows: dict[str, Show]) -> Show | None:
+    if not shows:
+        return None
+
+    def shown(fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: shows[name](value) if name in shows and value is not None else value for name, value in fields.items()
+        }
+
+    return shown
+
+
+def _timestamp(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _time(value: time) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _double(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+_SCALARS: Final[dict[SqlType, Show]] = {TIMESTAMP: _timestamp, TIME: _time, DOUBLE: _double}

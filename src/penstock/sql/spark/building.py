@@ -1,0 +1,101 @@
+"""From a plan to a Spark frame that is ready to start: sources, look-ups and settings filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.sql import processing_log
+from penstock.sql.functions.registry import FunctionRegistry
+from penstock.sql.kafka import KafkaAccess, query_group
+from penstock.sql.plan.nodes import QueryPlan, SourceNode
+from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
+from penstock.sql.spark.source.frame import SourceOptions, source_frame
+from penstock.sql.stores.stores import OpenTable, Stores
+
+_MAX_ROWS_PER_TRIGGER = 200_000
+_STARTING_PROPERTY = "auto.offset.reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A frame in its own session, and the tables that must be current before each of its batches."""
+
+    session: SparkSession
+    query: BuiltQuery
+    looked_up: tuple[OpenTable, ...]
+
+
+class Builder:
+    def __init__(
+        self,
+        spark: SparkSession,
+        kafka: KafkaAccess,
+        stores: Stores,
+        functions: FunctionRegistry,
+        shuffle_partitions: int,
+    ) -> None:
+        self.spark = spark
+        self._kafka = kafka
+        self._stores = stores
+        self._functions = functions
+        self._shuffle_partitions = shuffle_partitions
+        self._checked: tuple[QueryPlan, Built] | None = None
+
+    def check(self, plan: QueryPlan) -> None:
+        """Build, and keep the result for whoever starts this plan next."""
+        self._checked = (plan, self._build(plan))
+
+    def build(self, plan: QueryPlan) -> Built:
+        checked, self._checked = self._checked, None
+        return checked[1] if checked is not None and checked[0] == plan else self._build(plan)
+
+    def _build(self, plan: QueryPlan) -> Built:
+        """The plan as a streaming frame. Its session is its own, so that settings of queries do not meet."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.shuffle.partitions", self._shuffle_partitions)
+        context = BuildContext(
+            spark=session,
+            functions=self._functions,
+            source_frame=lambda node: self._source_frame(session, plan, node),
+            store_path=lambda node: str(self._table(node).store.path),
+            shuffle_partitions=self._shuffle_partitions,
+        )
+        query = build(plan, context)
+        return Built(session=session, query=query, looked_up=tuple(self._table(node) for node in query.tables))
+
+    def explain(self, plan: QueryPlan) -> str:
+        frame: Any = self.build(plan).query.frame
+        text: str = frame._jdf.queryExecution().toString()
+        return text
+
+    def _source_frame(self, session: SparkSession, plan: QueryPlan, node: SourceNode) -> DataFrame:
+        options = SourceOptions(
+            bootstrap_servers=self._kafka.bootstrap_servers,
+            client_properties=dict(self._kafka.properties),
+            starting=str(plan.properties.get(_STARTING_PROPERTY, "latest")),
+            group_id=query_group(self._kafka.service_id, plan.query_id),
+            logger=f"processing.{plan.query_id}",
+            processing_log=processing_log.topic_name(self._kafka.service_id),
+            max_rows_per_trigger=_MAX_ROWS_PER_TRIGGER,
+        )
+        return source_frame(session, node, options)
+
+    def _table(self, node: SourceNode) -> OpenTable:
+        return self._stores.open(unprefixed(node))
+
+
+def unprefixed(node: SourceNode) -> SourceNode:
+    """The source as its table is stored: the same for every query that reads it."""
+    return SourceNode(
+        name=node.name,
+        kind=node.kind,
+        topic=node.topic,
+        schema=node.schema,
+        key_format=node.key_format,
+        value_format=node.value_format,
+        timestamp=node.timestamp,
+        windowed=node.windowed,
+    )

@@ -1,0 +1,281 @@
+"""One persistent query: what it needs to start, and what becomes of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+from pyspark.errors import StreamingQueryException
+
+import penstock
+from penstock.client.errors import ProducerFenced
+from penstock.sql.engine.ports import QueryState, QueryStatus
+from penstock.sql.errors import EngineError
+from penstock.sql.internal_topics import markers_topic
+from penstock.sql.kafka import KafkaAccess
+from penstock.sql.plan.nodes import PLAN_VERSION, QueryPlan, Sink
+from penstock.sql.plan.results import retention_of, source_of
+from penstock.sql.spark.building import Builder
+from penstock.sql.spark.checkpoints import Checkpoint
+from penstock.sql.spark.markers import read_marker
+from penstock.sql.spark.reasons import reason_of
+from penstock.sql.spark.sink import Refused, TopicSink
+from penstock.sql.spark.starting import start_one_by_one
+from penstock.sql.stores.stores import OpenTable, Stores
+
+if TYPE_CHECKING:
+    from penstock.sql.spark.runner import RunnerSettings
+
+log = logging.getLogger(__name__)
+
+_DOOR_TIMEOUT_S = 30.0
+_RECORD_OVERHEAD_BYTES = 100
+_STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+class Home(msgspec.Struct, frozen=True, kw_only=True):
+    """What a query's state was made with: a checkpoint fits these and no others."""
+
+    checkpoint_id: str
+    plan_version: int
+    shuffle_partitions: str
+    state_provider: str
+
+
+class QueryHomes:
+    """Remembers, per query, which checkpoint is its own."""
+
+    def __init__(self, folder: Path, checkpoint_uri: str) -> None:
+        self._folder = folder
+        self._checkpoint_uri = checkpoint_uri.rstrip("/")
+
+    def find(self, query_id: str) -> Home | None:
+        try:
+            return msgspec.json.decode(self._path(query_id).read_bytes(), type=Home)
+        except FileNotFoundError:
+            return None
+
+    def save(self, query_id: str, home: Home) -> None:
+        path = self._path(query_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.encode(home))
+        partial.replace(path)
+
+    def forget(self, query_id: str) -> None:
+        self._path(query_id).unlink(missing_ok=True)
+
+    def uri(self, query_id: str, checkpoint_id: str) -> str:
+        return f"{self._checkpoint_uri}/{quote(query_id, safe='')}/{checkpoint_id}"
+
+    def _path(self, query_id: str) -> Path:
+        return self._folder / f"{quote(query_id, safe='')}.json"
+
+
+class PersistentQuery:
+    def __init__(
+        self,
+        plan: QueryPlan,
+        builder: Builder,
+        kafka: KafkaAccess,
+        stores: Stores,
+        homes: QueryHomes,
+        settings: RunnerSettings,
+        tell: Callable[[list[bytes]], None],
+    ) -> None:
+        self._plan = plan
+        self._builder = builder
+        self._kafka = kafka
+        self._stores = stores
+        self._homes = homes
+        self._settings = settings
+        self._tell = tell
+        self._state: QueryState = "RUNNING"
+        self._last_error: str | None = None
+        self._last_error_time_ms: int | None = None
+        self._restarts = 0
+        self._failures_in_a_row = 0
+        self._next_start_s: float | None = None
+        self._producer: penstock.Producer | None = None
+        self._sink: TopicSink | None = None
+        self._streaming: Any = None
+
+    def start(self) -> None:
+        """Start, or remember why not and when to try again."""
+        self._next_start_s = None
+        try:
+            self._start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told as the query's error and tried again
+            self._failed(error)
+
+    def _start(self) -> None:
+        plan = self._plan
+        sink = _sink_of(plan)
+        self._producer = penstock.Producer(
+            self._kafka.config(
+                f"query-{plan.query_id}",
+                {"transactional.id": f"{self._kafka.service_id}-{plan.query_id}", "linger.ms": 0},
+            )
+        )
+        self._producer.init_transactions()
+        marker = read_marker(self._kafka, plan.query_id)
+        built = self._builder.build(plan)
+        home = self._home(built.session.conf.get(_STATE_PROVIDER) or "")
+        built.session.conf.set("spark.sql.shuffle.partitions", home.shuffle_partitions)
+        uri = self._homes.uri(plan.query_id, home.checkpoint_id)
+        self._sink = TopicSink(
+            query_id=plan.query_id,
+            sink=sink,
+            producer=self._producer,
+            marker_topic=markers_topic(self._kafka.service_id),
+            marker=marker,
+            checkpoint=Checkpoint(built.session, uri, home.checkpoint_id),
+            table=self._open_result(sink),
+            looked_up=built.looked_up,
+            refused=Refused(max_bytes=self._largest_record(sink.topic), tell=self._tell),
+        )
+        built.session.sparkContext.setLocalProperty("spark.scheduler.pool", plan.query_id)
+        writer = built.query.frame.writeStream.queryName(plan.query_id).outputMode(built.query.output_mode)
+        self._streaming = start_one_by_one(writer.option("checkpointLocation", uri).foreachBatch(self._sink))
+        self._state = "RUNNING"
+        log.info("%s runs", plan.query_id)
+
+    def _open_result(self, sink: Sink) -> OpenTable | None:
+        """The store of the result, current before the first batch compares with it."""
+        if sink.kind != "TABLE":
+            return None
+        table = self._stores.open(source_of(sink), retention_of(self._plan))
+        table.wait_until_current()
+        return table
+
+    def _largest_record(self, topic: str) -> int:
+        with penstock.Admin(self._kafka.config("limits")) as admin:
+            (config,) = admin.describe_configs([penstock.ConfigResource.topic(topic)]).values()
+        return int(config["max.message.bytes"].value or 0) - _RECORD_OVERHEAD_BYTES
+
+    def _home(self, state_provider: str) -> Home:
+        query_id = self._plan.query_id
+        home = self._homes.find(query_id)
+        if home is None:
+            home = Home(
+                checkpoint_id=uuid.uuid4().hex,
+                plan_version=PLAN_VERSION,
+                shuffle_partitions=str(self._settings.shuffle_partitions),
+                state_provider=state_provider,
+            )
+            self._homes.save(query_id, home)
+        for what, made, now in (
+            ("plan version", home.plan_version, self._plan.version),
+            ("state store", home.state_provider, state_provider),
+        ):
+            if made != now:
+                raise EngineError(
+                    f"The state of query {query_id} was made with {what} {made}, and this server has {now}. "
+                    f"Set it back, or build the query again: DROP {self._plan.kind} {_sink_of(self._plan).name}; "
+                    "and create it with the same statement."
+                )
+        return home
+
+    def look_after(self) -> None:
+        """Called now and then: notice that Spark stopped, and start again when it is time."""
+        if self._next_start_s is not None and time.monotonic() >= self._next_start_s:
+            self._restarts += 1
+            self.start()
+        elif self._streaming is not None and not self._streaming.isActive:
+            self._failed(self._why())
+
+    def _why(self) -> Exception:
+        if self._sink is not None and self._sink.failure is not None:
+            return self._sink.failure
+        failure: StreamingQueryException | None = self._streaming.exception()
+        return failure or EngineError(f"Spark stopped the query {self._plan.query_id} without a reason.")
+
+    def _failed(self, error: Exception) -> None:
+        ran_well = self._sink is not None and self._sink.rows_written > 0
+        self._release()
+        self._failures_in_a_row = 1 if ran_well else self._failures_in_a_row + 1
+        self._state = "ERROR"
+        self._last_error = reason_of(error)
+        self._last_error_time_ms = time.time_ns() // 1_000_000
+        if isinstance(error, ProducerFenced):
+            self._last_error = f"Another server runs the query {self._plan.query_id} now; this one left it."
+            log.warning("%s", self._last_error)
+            return
+        pause_s = self._settings.restart_backoff_s * 2 ** min(self._failures_in_a_row - 1, 16)
+        pause_s = min(pause_s, self._settings.restart_backoff_max_s)
+        self._next_start_s = time.monotonic() + pause_s
+        log.warning("%s failed and starts again in %.0f s: %s", self._plan.query_id, pause_s, self._last_error)
+
+    def pause(self) -> None:
+        self.stop()
+        self._state = "PAUSED"
+
+    def resume(self) -> None:
+        if self._state == "PAUSED":
+            self.start()
+
+    def stop(self) -> None:
+        """Stop between two batches. The checkpoint stays."""
+        self._next_start_s = None
+        if self._sink is not None and self._streaming is not None:
+            self._sink.door.close(_DOOR_TIMEOUT_S)
+            self._streaming.stop()
+        self._release()
+
+    def forget(self) -> None:
+        home = self._homes.find(self._plan.query_id)
+        if home is None:
+            return
+        uri = self._homes.uri(self._plan.query_id, home.checkpoint_id)
+        Checkpoint(self._builder.spark, uri, home.checkpoint_id).delete()
+        self._homes.forget(self._plan.query_id)
+
+    def _release(self) -> None:
+        producer, self._producer, self._streaming = self._producer, None, None
+        if producer is not None:
+            producer.close(0)
+
+    def status(self) -> QueryStatus:
+        streaming, sink = self._streaming, self._sink
+        progress = streaming.lastProgress if streaming is not None else None
+        return QueryStatus(
+            state=self._state,
+            last_error=self._last_error,
+            last_error_time_ms=self._last_error_time_ms,
+            restarts=self._restarts,
+            input_rate=float((progress or {}).get("inputRowsPerSecond") or 0.0),
+            output_rows=sink.rows_written if sink is not None else 0,
+            lag=lag_of(progress),
+        )
+
+
+def _sink_of(plan: QueryPlan) -> Sink:
+    if plan.sink is None:
+        raise EngineError(f"The query {plan.query_id} writes nowhere and cannot run for ever.")
+    return plan.sink
+
+
+def lag_of(progress: Any) -> int | None:
+    """Records that were there when the last batch was planned and that it left, over all sources."""
+    if progress is None:
+        return None
+    return sum(
+        latest - read[topic].get(partition, 0)
+        for source in progress["sources"]
+        for read in (_offsets(source["endOffset"]),)
+        for topic, partitions in _offsets(source["latestOffset"]).items()
+        if topic in read
+        for partition, latest in partitions.items()
+    )
+
+
+def _offsets(told: Any) -> dict[str, dict[str, int]]:
+    """Spark tells offsets as JSON, or as text that is JSON."""
+    offsets = msgspec.json.decode(told) if isinstance(told, str) else told
+    return offsets if isinstance(offsets, dict) else {}

@@ -1,0 +1,86 @@
+"""Streaming frames of declared sources, by one of two implementations with the same rows.
+
+The data source `penstock` decodes where it fetches. With Spark's own Kafka connector (its jars given, and the session
+started with source="kafka") records come from the JVM and are decoded by the same decoder in a Python step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.sql.plan.nodes import SourceNode
+from penstock.sql.spark.source.options import typed_options
+from penstock.sql.spark.source.typed import TypedRows, source_to_json
+from penstock.sql.spark.types import source_schema
+
+SOURCE_SETTING: Final = "spark.penstock.source"
+"""Which implementation a session uses: penstock or kafka."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """`client_properties` are client keys under Kafka's names. `starting` counts for a query without a checkpoint."""
+
+    bootstrap_servers: str
+    client_properties: Mapping[str, object] = field(default_factory=dict)
+    starting: str = "latest"
+    group_id: str | None = None
+    processing_log: str | None = None
+    logger: str = "processing"
+    max_rows_per_trigger: int = 200_000
+    fail_on_data_loss: bool = True
+
+
+def source_frame(spark: SparkSession, node: SourceNode, options: SourceOptions) -> DataFrame:
+    """A streaming frame with the columns `RowDecoder` gives for the source."""
+    if spark.conf.get(SOURCE_SETTING, "penstock") == "kafka":
+        return _kafka_frame(spark, node, options)
+    given = typed_options(
+        _common(node, options)
+        | {
+            "penstock.source": source_to_json(node),
+            "penstock.processing.log": options.processing_log,
+            "penstock.logger": options.logger,
+            "penstock.commit.group": options.group_id,
+        }
+    )
+    return spark.readStream.format("penstock").options(**given).load()
+
+
+def _common(node: SourceNode, options: SourceOptions) -> dict[str, Any]:
+    return {f"kafka.{name}": value for name, value in options.client_properties.items()} | {
+        "kafka.bootstrap.servers": options.bootstrap_servers,
+        "subscribe": node.topic,
+        "startingOffsets": options.starting,
+        "maxOffsetsPerTrigger": options.max_rows_per_trigger,
+        "failOnDataLoss": options.fail_on_data_loss,
+    }
+
+
+def _kafka_frame(spark: SparkSession, node: SourceNode, options: SourceOptions) -> DataFrame:
+    given = _common(node, options) | {
+        "kafka.isolation.level": "read_committed",
+        # Its consumer waits for a fetch that is still out before it seeks.
+        "kafka.fetch.max.wait.ms": 20,
+        "includeHeaders": bool(node.schema.headers),
+    }
+    records = spark.readStream.format("kafka").options(**typed_options(given)).load()
+    decode = _decoding(node, options)
+    return records.mapInArrow(decode, source_schema(node))
+
+
+def _decoding(node: SourceNode, options: SourceOptions) -> Any:
+    source = source_to_json(node)
+    client = {name: str(value) for name, value in options.client_properties.items()}
+    client["bootstrap.servers"] = options.bootstrap_servers
+    log_topic, logger = options.processing_log, options.logger
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from TypedRows(source, client=client, log_topic=log_topic, logger=logger).decode(batches)
+
+    return decode

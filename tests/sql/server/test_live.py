@@ -1,0 +1,129 @@
+"""REST and shell over a real engine, a real broker and real Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.sql import command
+from penstock.sql.server.service import EngineService
+from tests.unit.sql.server.fakes import serving
+
+
+@pytest.fixture(scope="module")
+def url(new_parts: Any) -> Iterator[str]:
+    with ExitStack() as stack:
+        parts = new_parts(stack)
+        service = EngineService(parts.kafka.service_id, {"auto.offset.reset": "earliest"})
+        service.use(parts)
+        yield stack.enter_context(serving(service))
+
+
+@pytest.fixture(scope="module")
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=90) as client:
+        yield client
+
+
+def ksql(http: httpx.Client, text: str) -> Any:
+    answer = http.post("/ksql", json={"ksql": text, "streamsProperties": {"auto.offset.reset": "earliest"}}).json()
+    assert isinstance(answer, list), answer
+    return answer
+
+
+def rows(http: httpx.Client, text: str) -> list[Any]:
+    answer = http.post("/query-stream", json={"sql": text})
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()][1:]
+
+
+def test_the_first_statement_people_write(http: httpx.Client) -> None:
+    """From a stream to a table that can be watched and asked."""
+    ksql(
+        http,
+        "CREATE STREAM monitoring_stream (error_code INT, type STRING, at BIGINT) "
+        "WITH (kafka_topic='monitoring', value_format='json', partitions=1, timestamp='at');",
+    )
+    inserts = [
+        {"error_code": 500, "type": "ERROR", "at": 1_000},
+        {"error_code": 500, "type": "ERROR", "at": 2_000},
+        {"error_code": 404, "type": "WARN", "at": 3_000},
+        {"ERROR_CODE": 500, "TYPE": "ERROR", "AT": 61_000},
+    ]
+    body = "\n".join(json.dumps(line) for line in [{"target": "monitoring_stream"}, *inserts])
+    acknowledged = http.post("/inserts-stream", content=body).text.splitlines()
+    assert [json.loads(line) for line in acknowledged] == [{"status": "ok", "seq": number} for number in range(4)]
+
+    (created,) = ksql(
+        http,
+        "CREATE TABLE error_counts AS SELECT error_code, count(*) FROM monitoring_stream "
+        "WINDOW TUMBLING (SIZE 1 MINUTE) WHERE type = 'ERROR';",
+    )
+    assert created["commandStatus"]["status"] == "SUCCESS"
+    assert created["warnings"]
+
+    pushed = rows(http, "SELECT error_code, windowstart, ksql_col_0 FROM error_counts EMIT CHANGES LIMIT 2;")
+    assert sorted(pushed) == [[500, 0, 2], [500, 60_000, 1]]
+    pulled = rows(http, "SELECT error_code, windowstart, ksql_col_0 FROM error_counts WHERE error_code = 500;")
+    assert sorted(pulled) == [[500, 0, 2], [500, 60_000, 1]]
+
+    (queries,) = ksql(http, "SHOW QUERIES;")
+    assert [query["state"] for query in queries["queries"]] == ["RUNNING"]
+    query_id = queries["queries"][0]["id"]
+    (explained,) = ksql(http, f"EXPLAIN {query_id};")
+    assert "Spark" in explained["queryDescription"]["topology"] or explained["queryDescription"]["topology"]
+    assert http.get("/status/table/ERROR_COUNTS/create").json()["status"] == "SUCCESS"
+
+
+def test_errors_have_codes_and_places(http: httpx.Client) -> None:
+    for path, body, status, code in [
+        ("/ksql", {"ksql": "SELECT * FROM monitoring_stream EMIT CHANGES;"}, 400, 40002),
+        ("/ksql", {"ksql": "SHOW STREAMS; DESCRIBE nope;"}, 400, 40001),
+        ("/ksql", {"ksql": "SHOW\nSTREEMS;"}, 400, 40001),
+        ("/query-stream", {"sql": "SELECT * FROM nope;"}, 400, 40001),
+        ("/query-stream", {"sql": "SELECT 1; SELECT 2;"}, 400, 40001),
+        ("/close-query", {"queryId": "nope"}, 404, 40400),
+        ("/inserts-stream", {"target": "nope"}, 400, 40001),
+    ]:
+        answer = http.post(path, json=body)
+        assert (answer.status_code, answer.json()["error_code"]) == (status, code), answer.text
+    misspelt = http.post("/ksql", json={"ksql": "SHOW\nSTREEMS;"}).json()
+    assert misspelt["message"] == "line 2:1: Unexpected 'STREEMS'. Did you mean STREAMS?"
+
+
+def test_a_push_query_that_is_closed_by_its_id(http: httpx.Client, url: str) -> None:
+    with http.stream("POST", "/query-stream", json={"sql": "SELECT * FROM monitoring_stream EMIT CHANGES;"}) as answer:
+        received = answer.iter_lines()
+        query_id = json.loads(next(received))["queryId"]
+        assert len(json.loads(next(received))) == 3
+        assert httpx.post(f"{url}/close-query", json={"queryId": query_id}).status_code == 200
+        assert len(list(received)) == 3
+
+
+def test_the_shell_from_end_to_end(url: str) -> None:
+    script = """
+        SET 'auto.offset.reset' = 'earliest';
+        DEFINE topic = 'greetings';
+        CREATE STREAM greetings (name STRING KEY, text STRING, n DECIMAL(4, 2))
+          WITH (kafka_topic='${topic}', value_format='json', partitions=1);
+        INSERT INTO greetings VALUES ('a', 'hello', 1.50);
+        SELECT * FROM greetings EMIT CHANGES LIMIT 1;
+        PRINT '${topic}' FROM BEGINNING LIMIT 1;
+        DESCRIBE greetings;
+        DROP STREAM greetings DELETE TOPIC;
+    """
+    result = CliRunner().invoke(command, [url, "-o", "json", "-e", script])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert json.loads(lines[2]) == {"NAME": "a", "TEXT": "hello", "N": 1.5}
+    assert "hello" in lines[3]
+    assert json.loads(lines[4])["sourceDescription"]["name"] == "GREETINGS"
+    failing = CliRunner().invoke(command, [url, "-e", "DESCRIBE greetings;"])
+    assert failing.exit_code == 1
+    assert "GREETINGS" in failing.stderr

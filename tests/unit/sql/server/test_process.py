@@ -1,0 +1,148 @@
+"""A server from start to stop, with parts that do what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.sql.errors import EngineError
+from penstock.sql.server import process
+from penstock.sql.server.config import load_config
+from penstock.sql.server.process import Ready, SqlServer
+from penstock.sql.statements import ListThings, ParsedStatement, PrintTopic
+from tests.unit.sql.server.fakes import FakeService, pull
+
+CONFIG = load_config(None, {"listeners": "http://127.0.0.1:0", "ksql.streams.auto.offset.reset": "earliest"})
+
+
+class FakeParts:
+    """Engine and queries in one; `go` lets the build end."""
+
+    def __init__(self) -> None:
+        self.engine: Any = FakeService(answers={"X;": [{"@type": "x"}]})
+        self.engine.parse = self._parse
+        self.queries = SimpleNamespace(open=self._open, get=None)
+        self.opened: list[tuple[Any, dict[str, Any]]] = []
+        self.is_alive = True
+        self.closed = threading.Event()
+
+    def find_rows(self, table: str, question: bytes) -> bytes:
+        return question
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def _parse(self, text: str, variables: Any) -> list[ParsedStatement]:
+        statements = {"PRINT t;": [PrintTopic(topic="t")], "TWO;": [ListThings(thing="STREAMS")] * 2}[text]
+        return [ParsedStatement(text=text, statement=each, line=1, column=1) for each in statements]
+
+    def _open(self, parsed: ParsedStatement, properties: dict[str, Any]) -> Any:
+        self.opened.append((parsed.statement, properties))
+        return pull([1, "a"])
+
+
+@asynccontextmanager
+async def running(
+    build: Any,
+) -> AsyncIterator[tuple[SqlServer, httpx.AsyncClient, asyncio.Future[Ready], asyncio.Event]]:
+    server = SqlServer(CONFIG, build)
+    stop = asyncio.Event()
+    ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(server.run(stop, ready.set_result))
+    try:
+        async with httpx.AsyncClient(base_url=server.listeners[0].url, timeout=10) as http:
+            yield server, http, ready, stop
+    finally:
+        stop.set()
+        await task
+
+
+async def test_requests_before_the_engine_is_ready_are_told_to_wait() -> None:
+    go = threading.Event()
+    parts = FakeParts()
+
+    def build(_: Any) -> FakeParts:
+        go.wait(20)
+        return parts
+
+    async with running(build) as (_, http, ready, _):
+        assert (await http.get("/info")).json()["KsqlServerInfo"]["serverStatus"] == "INITIALIZING"
+        refused = await http.post("/ksql", json={"ksql": "X;"})
+        assert (refused.status_code, refused.json()["error_code"]) == (503, 50302)
+        assert (await http.get("/healthcheck")).status_code == 503
+        go.set()
+        assert (await ready).listeners[0].port > 0
+        assert (await http.post("/ksql", json={"ksql": "X;"})).json() == [{"@type": "x"}]
+        assert (await http.get("/info")).json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"
+    assert parts.closed.is_set()
+
+
+async def test_a_server_told_to_stop_while_it_starts_leaves_nothing_behind() -> None:
+    go = threading.Event()
+    began = threading.Event()
+    parts = FakeParts()
+
+    def build(_: Any) -> FakeParts:
+        began.set()
+        go.wait(20)
+        return parts
+
+    async with running(build) as (_, _, ready, stop):
+        await asyncio.to_thread(began.wait, 10)
+        stop.set()
+        await asyncio.sleep(0)
+        go.set()
+    assert not ready.done()
+    assert parts.closed.is_set()
+
+
+async def test_what_keeps_the_engine_from_starting_is_raised() -> None:
+    def build(_: Any) -> FakeParts:
+        raise EngineError("There is no Java.")
+
+    server = SqlServer(CONFIG, build)
+    with pytest.raises(EngineError, match="There is no Java"):
+        await server.run(asyncio.Event(), lambda _: None)
+
+
+async def test_when_java_dies_everything_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "JAVA_LOOK_S", 0.01)
+    monkeypatch.setattr(process, "REBUILD_PAUSE_S", 0.01)
+    first, second = FakeParts(), FakeParts()
+    second.engine.answers["X;"] = [{"@type": "second"}]
+    rebuilt = threading.Event()
+    builds = iter([lambda: first, lambda: _fail("not yet"), lambda: rebuilt.set() or second])
+
+    async with running(lambda _: next(builds)()) as (_, http, ready, _):
+        await ready
+        first.is_alive = False
+        await asyncio.to_thread(rebuilt.wait, 10)
+        answer = await http.post("/ksql", json={"ksql": "X;"})
+        while answer.status_code == 503:
+            answer = await http.post("/ksql", json={"ksql": "X;"})
+        assert answer.json() == [{"@type": "second"}]
+    assert first.closed.is_set()
+
+
+def _fail(message: str) -> Any:
+    raise EngineError(message)
+
+
+async def test_queries_get_the_servers_defaults_and_are_one_statement() -> None:
+    parts = FakeParts()
+    async with running(lambda _: parts) as (_, http, ready, _):
+        await ready
+        properties = {"ksql.streams.commit.interval.ms": 5}
+        assert (await http.post("/query-stream", json={"sql": "PRINT t;", "properties": properties})).status_code == 200
+        assert parts.opened == [
+            (PrintTopic(topic="t"), {"auto.offset.reset": "earliest", "commit.interval.ms": 5}),
+        ]
+        refused = await http.post("/query-stream", json={"sql": "TWO;"})
+        assert "2 statements were sent" in refused.json()["message"]
