@@ -12,7 +12,7 @@ import pytest
 
 from penstock.sql.server.config import load_config
 from penstock.sql.server.parts import Parts, build_parts
-from penstock.sql.spark.session import SessionSettings, start_session, stop_session
+from penstock.sql.spark.driver.session import SessionSettings, start_session, stop_session
 from penstock.testing import EphemeralBroker
 
 BROKER = {"log.retention.ms": "-1", "auto.create.topics.enable": "false"}

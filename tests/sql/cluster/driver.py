@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from penstock.sql.server.config import load_config
 from penstock.sql.server.parts import build_parts
-from penstock.sql.spark.session import SessionSettings, start_session, stop_session
+from penstock.sql.spark.driver.session import SessionSettings, start_session, stop_session
 from penstock.testing import EphemeralBroker
 from tests.sql.scenario import ScenarioRunner
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.sql.spark.java import class_path, find_java, java_options, spark_home
+from penstock.sql.spark.driver.java import class_path, find_java, java_options, spark_home
 from tests.support.ports import free_port
 
 START_TIMEOUT_S = 120.0

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.sql.spark.java import JavaMissingError, find_java
+from penstock.sql.spark.driver.java import JavaMissingError, find_java
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from penstock.sql.spark.session import SessionSettings, java_is_alive, java_pid, start_session, stop_session
+from penstock.sql.spark.driver.session import SessionSettings, java_is_alive, java_pid, start_session, stop_session
 spark = start_session(SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m"))
 print(spark.sql("SELECT 6 * 7").collect()[0][0], spark._jvm.System.getProperty("java.home"))
 import os, signal

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.sql.plan.nodes import SourceNode
 from penstock.sql.schema import ColumnSchema, Format, HeaderColumn, Schema
-from penstock.sql.spark.session import SessionSettings, start_session, stop_session
+from penstock.sql.spark.driver.session import SessionSettings, start_session, stop_session
 from penstock.sql.spark.source.frame import SOURCE_SETTING, SourceOptions, source_frame
 from penstock.sql.types import BIGINT, STRING
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.sql.engine.engine import Engine
     from penstock.sql.engine.queries import QueryService
-    from penstock.sql.spark.session import SessionSettings
+    from penstock.sql.spark.driver.session import SessionSettings
     from penstock.sql.stores.stores import Stores
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Parts:
     @property
     def is_alive(self) -> bool:
         """Whether the Java machine under Spark runs."""
-        from penstock.sql.spark.session import java_is_alive
+        from penstock.sql.spark.driver.session import java_is_alive
 
         return java_is_alive()
 
@@ -65,7 +65,7 @@ def kafka_access(config: ServerConfig) -> KafkaAccess:
 
 
 def session_settings(config: ServerConfig) -> SessionSettings:
-    from penstock.sql.spark.session import SessionSettings
+    from penstock.sql.spark.driver.session import SessionSettings
 
     java_home = config[keys.JAVA_HOME]
     return SessionSettings(
@@ -92,8 +92,8 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
     from penstock.sql.engine.queries import QueryService
     from penstock.sql.functions.registry import FunctionRegistry
     from penstock.sql.internal_topics import create_internal_topics
-    from penstock.sql.spark.runner import RunnerSettings, SparkRunner
-    from penstock.sql.spark.session import start_session, stop_session
+    from penstock.sql.spark.driver.session import start_session, stop_session
+    from penstock.sql.spark.running.runner import RunnerSettings, SparkRunner
     from penstock.sql.stores.stores import Stores
 
     kafka = kafka_access(config)

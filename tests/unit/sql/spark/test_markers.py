@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.errors import EngineError
-from penstock.sql.spark.markers import Marker, verdict
+from penstock.sql.spark.running.markers import Marker, verdict
 
 MARKER = Marker(checkpoint_id="c1", batch_id=7, offsets=('{"t":{"0":10}}',))
 

@@ -23,8 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.sql.errors import EngineError
-from penstock.sql.spark.java import Gateway, find_java, start_gateway
-from penstock.sql.spark.packing import (
+from penstock.sql.spark.driver.java import Gateway, find_java, start_gateway
+from penstock.sql.spark.driver.packing import (
     ENVIRONMENT,
     ENVIRONMENT_PYTHON,
     link_driver_environment,

@@ -22,15 +22,15 @@ from penstock.sql.kafka import KafkaAccess
 from penstock.sql.plan.nodes import PLAN_VERSION, QueryPlan, Sink
 from penstock.sql.plan.results import retention_of, source_of
 from penstock.sql.spark.building import Builder
-from penstock.sql.spark.checkpoints import Checkpoint
-from penstock.sql.spark.markers import read_marker
-from penstock.sql.spark.reasons import reason_of
-from penstock.sql.spark.sink import Refused, TopicSink
-from penstock.sql.spark.starting import start_one_by_one
+from penstock.sql.spark.running.checkpoints import Checkpoint
+from penstock.sql.spark.running.markers import read_marker
+from penstock.sql.spark.running.reasons import reason_of
+from penstock.sql.spark.running.sink import Refused, TopicSink
+from penstock.sql.spark.running.starting import start_one_by_one
 from penstock.sql.stores.stores import OpenTable, Stores
 
 if TYPE_CHECKING:
-    from penstock.sql.spark.runner import RunnerSettings
+    from penstock.sql.spark.running.runner import RunnerSettings
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from penstock.sql.formats.decoding import DELETED
 from penstock.sql.formats.rows import python_rows
 from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.spark.building import Builder
-from penstock.sql.spark.closing import BatchDoor, QueryClosingError
-from penstock.sql.spark.reasons import reason_of
-from penstock.sql.spark.starting import start_one_by_one
+from penstock.sql.spark.running.closing import BatchDoor, QueryClosingError
+from penstock.sql.spark.running.reasons import reason_of
+from penstock.sql.spark.running.starting import start_one_by_one
 from penstock.sql.types import SqlType
 
 _DOOR_TIMEOUT_S = 10.0

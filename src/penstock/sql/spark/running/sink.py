@@ -25,9 +25,9 @@ import penstock
 from penstock.sql import processing_log
 from penstock.sql.formats.encoding import RowEncoder
 from penstock.sql.plan.nodes import Sink
-from penstock.sql.spark.checkpoints import Checkpoint
-from penstock.sql.spark.closing import BatchDoor
-from penstock.sql.spark.markers import Marker, verdict
+from penstock.sql.spark.running.checkpoints import Checkpoint
+from penstock.sql.spark.running.closing import BatchDoor
+from penstock.sql.spark.running.markers import Marker, verdict
 from penstock.sql.stores.deletions import without_needless_deletions
 from penstock.sql.stores.stores import OpenTable
 

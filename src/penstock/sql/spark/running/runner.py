@@ -29,9 +29,9 @@ from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess
 from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.spark.building import Builder
-from penstock.sql.spark.persistent import PersistentQuery, QueryHomes
-from penstock.sql.spark.reasons import reason_of
-from penstock.sql.spark.transient import TransientQuery
+from penstock.sql.spark.running.persistent import PersistentQuery, QueryHomes
+from penstock.sql.spark.running.reasons import reason_of
+from penstock.sql.spark.running.transient import TransientQuery
 from penstock.sql.stores.stores import Stores
 
 log = logging.getLogger(__name__)
