@@ -77,7 +77,9 @@ def test_the_first_statement_people_write(http: httpx.Client) -> None:
     assert [query["state"] for query in queries["queries"]] == ["RUNNING"]
     query_id = queries["queries"][0]["id"]
     (explained,) = ksql(http, f"EXPLAIN {query_id};")
-    assert "Spark" in explained["queryDescription"]["topology"] or explained["queryDescription"]["topology"]
+    assert "HashAggregate" in explained["queryDescription"]["topology"]
+    (explained,) = ksql(http, "EXPLAIN SELECT type FROM monitoring_stream EMIT CHANGES;")
+    assert "StreamingRelationV2 penstock [ERROR_CODE#" in explained["queryDescription"]["topology"]
     assert http.get("/status/table/ERROR_COUNTS/create").json()["status"] == "SUCCESS"
 
 

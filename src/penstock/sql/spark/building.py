@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from penstock.sql.stores.stores import OpenTable, Stores
 
 _MAX_ROWS_PER_TRIGGER = 200_000
 _STARTING_PROPERTY = "auto.offset.reset"
+_OPTIONS = re.compile(r"StreamingRelationV2 \S+ (\w+), \S+ \[.*\], (\[[^\[\]]*#[^\[\]]*\]).*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +69,9 @@ class Builder:
         return Built(session=session, query=query, looked_up=tuple(self._table(node) for node in query.tables))
 
     def explain(self, plan: QueryPlan) -> str:
+        """The plan as Spark understands it. How it is run is decided batch by batch: only a running query has that."""
         frame: Any = self.build(plan).query.frame
-        text: str = frame._jdf.queryExecution().toString()
-        return text
+        return without_options(frame._jdf.queryExecution().analyzed().toString())
 
     def _source_frame(self, session: SparkSession, plan: QueryPlan, node: SourceNode) -> DataFrame:
         options = SourceOptions(
@@ -85,6 +87,11 @@ class Builder:
 
     def _table(self, node: SourceNode) -> OpenTable:
         return self._stores.open(unprefixed(node))
+
+
+def without_options(spark_plan: str) -> str:
+    """A plan without the options of its sources, which are long and may hold passwords."""
+    return _OPTIONS.sub(r"StreamingRelationV2 \1 \2", spark_plan)
 
 
 def unprefixed(node: SourceNode) -> SourceNode:

@@ -241,6 +241,11 @@ class PersistentQuery:
         if producer is not None:
             producer.close(0)
 
+    def physical_plan(self) -> str | None:
+        """How Spark ran the last batch, if there was one."""
+        text: str = "" if self._streaming is None else self._streaming._jsq.explainInternal(False)
+        return text if "== Physical Plan ==" in text else None
+
     def status(self) -> QueryStatus:
         streaming, sink = self._streaming, self._sink
         progress = streaming.lastProgress if streaming is not None else None

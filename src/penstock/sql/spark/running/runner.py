@@ -99,7 +99,10 @@ class SparkRunner:
         self._stores.close_table(name)
 
     def physical_plan(self, plan: QueryPlan) -> str:
-        return self.builder.explain(plan)
+        """As the query's last batch ran, or how Spark understands a plan that does not run."""
+        query = self._queries.get(plan.query_id)
+        running = None if query is None else query.physical_plan()
+        return running or self.builder.explain(plan)
 
     def run_transient(self, plan: QueryPlan, queue: RowQueue) -> Callable[[], None]:
         """Run a push query; what is returned stops it."""
