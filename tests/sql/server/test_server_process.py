@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +12,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.support.ports import free_port
+from tests.support.sql_servers import descendant
 
 PROGRAM = [sys.executable, "-c", "from penstock.cli.main import main; main()"]
 WAIT_S = 150
@@ -61,7 +63,7 @@ class Command:
 
 
 def test_up_lives_through_the_death_of_its_java_and_stops_both(tmp_path: Path) -> None:
-    port, sql_port = _free_port(), _free_port()
+    port, sql_port = free_port(), free_port()
     up = Command(
         *("up", "--data-dir", str(tmp_path), "--port", str(port), "--sql-port", str(sql_port)),
         *("--spark-conf", "spark.master=local[2]", "--spark-conf", "spark.driver.memory=512m"),
@@ -74,7 +76,9 @@ def test_up_lives_through_the_death_of_its_java_and_stops_both(tmp_path: Path) -
             assert http.get("/healthcheck").json()["isHealthy"]
             create = "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='json', partitions=1);"
             assert http.post("/ksql", json={"ksql": create}).status_code == 200
-            os.kill(_java_below(up.process.pid), signal.SIGKILL)
+            java = descendant(up.process.pid, "java")
+            assert java is not None
+            os.kill(java, signal.SIGKILL)
             up.expect("the Java machine under Spark has ended")
             up.expect("the engine runs again")
             (streams,) = http.post("/ksql", json={"ksql": "SHOW STREAMS;"}).json()
@@ -86,29 +90,6 @@ def test_up_lives_through_the_death_of_its_java_and_stops_both(tmp_path: Path) -
     stopping = [line.split()[0] for line in up.lines if line.rstrip().endswith(" stopping")]
     assert stopping == ["sql", "broker"]
     assert up.tracebacks() == []
-
-
-def _java_below(pid: int) -> int:
-    """The process of this name whose parents lead to `pid`."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                name, rest = (entry / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-            except (OSError, IndexError):
-                continue
-            parents[int(entry.name)] = (name, int(rest.split()[1]))
-    below = {pid}
-    for _ in range(5):
-        below |= {each for each, (_, parent) in parents.items() if parent in below}
-    return next(each for each in below if parents[each][0] == "java")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from penstock.protocol.messages.create_topics import (
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create. Without numbers the broker's defaults hold (`num.partitions`,
     `default.replication.factor`); with `assignments` (partition to brokers, the preferred leader first) there are none.
