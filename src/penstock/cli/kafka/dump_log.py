@@ -20,11 +20,16 @@ from penstock.cli.kafka.tool import Tool, run_tool
 if TYPE_CHECKING:
     from penstock.records.batch import BatchHeader
 
+Decoder = Callable[[int, "bytes | None", "bytes | None"], tuple["str | None", "str | None"]]
+"""From a record's offset, key and value to what is shown of both."""
+
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _ABORTED_ENTRY: Final = struct.Struct(">hqqqq")
 _DECODERS = ("StringDecoder", "DefaultDecoder")
-_NO_DECODER = "the records of internal topics are not decoded; --print-data-log shows their bytes as text"
+_INTERNAL = {"offsets-decoder": "decode_offsets_record", "transaction-log-decoder": "decode_transaction_record"}
+"""The options for the topics of the coordinators, and what shows their records."""
+_NOT_OURS = "Penstock has no topic with such records; --print-data-log shows their bytes as text"
 
 
 def _run(options: Parsed) -> int:
@@ -52,10 +57,8 @@ def _base_offset(path: Path) -> int:
 
 
 def _log(path: Path, options: Parsed) -> int:
-    print_data = options.has("print-data-log") or any(
-        options.has(each) for each in ("key-decoder-class", "value-decoder-class")
-    )
-    deep = print_data or options.has("deep-iteration")
+    show_data = _data_shown(options)
+    deep = show_data is not None or options.has("deep-iteration")
     with_metadata = not options.has("skip-record-metadata")
     print(f"Log starting offset: {_base_offset(path)}")
     limit = options.number("max-bytes")
@@ -69,7 +72,7 @@ def _log(path: Path, options: Parsed) -> int:
                 print(_batch_line(data, position, header))
                 end = position + header.size_in_bytes
                 if deep:
-                    for line in _record_lines(data, position, header, print_data, with_metadata):
+                    for line in _record_lines(data, position, header, show_data, with_metadata):
                         print(line)
         except Failed as error:
             print(error, file=sys.stderr)
@@ -77,6 +80,26 @@ def _log(path: Path, options: Parsed) -> int:
         if end < len(data):
             print(f"Found {len(data) - end} invalid bytes at the end of {path.name}")
     return 0
+
+
+def _data_shown(options: Parsed) -> Decoder | None:
+    """How keys and values are shown, if they are."""
+    for option, function in _INTERNAL.items():
+        if options.has(option):
+            from penstock.cli.kafka import internal_records
+
+            decoder: Decoder = getattr(internal_records, function)
+            return decoder
+    if any(options.has(each) for each in ("print-data-log", "key-decoder-class", "value-decoder-class")):
+        return _as_text
+    return None
+
+
+def _as_text(_offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    return (
+        None if key is None else key.decode(errors="replace"),
+        None if value is None else value.decode(errors="replace"),
+    )
 
 
 class _mapped:  # noqa: N801 - a context manager that reads like a function
@@ -131,7 +154,7 @@ def _bool(value: bool) -> str:
 
 
 def _record_lines(
-    data: mmap.mmap | bytes, position: int, header: BatchHeader, print_data: bool, with_metadata: bool
+    data: mmap.mmap | bytes, position: int, header: BatchHeader, show_data: Decoder | None, with_metadata: bool
 ) -> Iterator[str]:
     from penstock.base.errors import KafkaError
     from penstock.records.batch import increment_sequence
@@ -159,11 +182,10 @@ def _record_lines(
             )
         if header.is_control:
             parts.append(_control(record.key or b"", record.value or b""))
-        elif print_data:
-            if record.key is not None:
-                parts.append(f"key: {record.key.decode(errors='replace')}")
-            if record.value is not None:
-                parts.append(f"payload: {record.value.decode(errors='replace')}")
+        elif show_data is not None:
+            key, value = show_data(record.offset, record.key, record.value)
+            parts += [f"key: {key}"] if key is not None else []
+            parts += [f"payload: {value}"] if value is not None else []
         yield " ".join(parts)
 
 
@@ -306,11 +328,11 @@ TOOL = Tool(
                takes=Takes.MAYBE),
         Option("value-decoder-class", "The class that shows values; there is only text.", metavar="class",
                takes=Takes.MAYBE),
-        flag("offsets-decoder", "", refused=_NO_DECODER),
-        flag("transaction-log-decoder", "", refused=_NO_DECODER),
-        flag("cluster-metadata-decoder", "", refused=_NO_DECODER),
-        flag("remote-log-metadata-decoder", "", refused=_NO_DECODER),
-        flag("share-group-state-decoder", "", refused=_NO_DECODER),
+        flag("offsets-decoder", "Show the records of __consumer_offsets as JSON."),
+        flag("transaction-log-decoder", "Show the records of __transaction_state as JSON."),
+        flag("cluster-metadata-decoder", "", refused=_NOT_OURS),
+        flag("remote-log-metadata-decoder", "", refused=_NOT_OURS),
+        flag("share-group-state-decoder", "", refused=_NOT_OURS),
     ),
 )  # fmt: skip
 

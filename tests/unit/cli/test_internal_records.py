@@ -1,0 +1,54 @@
+"""Records of the coordinators' topics that cannot be shown: the rest of a file is shown all the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.cli.failures import Failed
+from penstock.cli.kafka.internal_records import decode_offsets_record, decode_transaction_record
+from penstock.coordinator.records.group_records import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    group_metadata_record,
+    offset_commit_record,
+)
+
+
+def test_a_commit_and_its_deletion() -> None:
+    record = offset_commit_record("billing", "orders", 3, OffsetCommitValue(17, metadata="ä"))
+    key, value = decode_offsets_record(0, record.key, record.value)
+    assert json.loads(key) == {"type": "1", "data": {"group": "billing", "topic": "orders", "partition": 3}}
+    assert value == '{"version":"4","data":{"offset":17,"leaderEpoch":-1,"metadata":"ä","commitTimestamp":0}}'
+    assert decode_offsets_record(0, record.key, None) == (key, "<DELETE>")
+
+
+def test_a_member_whose_bytes_are_no_consumers() -> None:
+    members = (MemberMetadata(member_id="m", subscription=b"\x00\x00own", assignment=b"x"),)
+    record = group_metadata_record("g", GroupMetadataValue(protocol_type="consumer", members=members))
+    _, value = decode_offsets_record(0, record.key, record.value)
+    (member,) = json.loads(value or "")["data"]["members"]
+    assert (member["subscription"], member["assignment"]) == ("AABvd24=", "eA==")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        (b"\x00\x63", b"", "Unknown record type 99 at offset 5, skipping."),
+        (b"\x00", b"", "Error at offset 5, skipping. a record's key is shorter than its type"),
+        (b"\x00\x01\x00\x01g\x00\x01t", b"", "Error at offset 5, skipping. the key of an offset is cut off"),
+        (b"\x00\x02\x00\x01g", b"\x00\x63", "Error at offset 5, skipping. version 99"),
+        (b"\x00\x02\x00\x01g", b"\x00\x03\xff", "Error at offset 5, skipping. a value of GroupMetadataLayout cannot"),
+    ],
+)
+def test_what_cannot_be_read_is_skipped(key: bytes, value: bytes, shown: str) -> None:
+    found, payload = decode_offsets_record(5, key, value)
+    assert found.startswith(shown)
+    assert payload is None
+
+
+def test_a_record_without_a_key_is_of_another_topic() -> None:
+    with pytest.raises(Failed, match=r"offset 7 has no key.*--transaction-log-decoder"):
+        decode_transaction_record(7, None, b"")
