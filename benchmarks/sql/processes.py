@@ -1,0 +1,79 @@
+"""What a process and everything below it cost, from /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeUsage:
+    """`proportional_megabytes` counts memory that processes share once, `resident_megabytes` once for each of them."""
+
+    cpu_seconds: float
+    processes: int
+    resident_megabytes: float
+    proportional_megabytes: float
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of the tree so far, user and system; children that ended count with the parent that waited for them."""
+    return sum(each.cpu_seconds for each in _tree(pid))
+
+
+def tree_usage(pid: int) -> TreeUsage:
+    tree = list(_tree(pid))
+    memory = [_memory_kilobytes(each.pid) for each in tree]
+    return TreeUsage(
+        cpu_seconds=sum(each.cpu_seconds for each in tree),
+        processes=len(tree),
+        resident_megabytes=sum(resident for resident, _ in memory) * 1024 / 1e6,
+        proportional_megabytes=sum(proportional for _, proportional in memory) * 1024 / 1e6,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    pid: int
+    parent: int
+    cpu_seconds: float
+
+
+def _tree(pid: int) -> Iterator[_Process]:
+    children: dict[int, list[_Process]] = {}
+    for process in _processes():
+        children.setdefault(process.parent, []).append(process)
+        if process.pid == pid:
+            yield process
+    below = [pid]
+    while below:
+        found = children.get(below.pop(), [])
+        below += [each.pid for each in found]
+        yield from found
+
+
+def _processes() -> Iterator[_Process]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        # state, parent, ..., then user and system time, and those of the children that were waited for
+        ticks = sum(map(int, fields[11:15]))
+        yield _Process(pid=int(entry.name), parent=int(fields[1]), cpu_seconds=ticks / _TICKS)
+
+
+def _memory_kilobytes(pid: int) -> tuple[int, int]:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0, 0
+    found = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
+    return int(found.get("Rss", 0)), int(found.get("Pss", 0))
