@@ -90,7 +90,7 @@ def test_errors_have_codes_and_places(http: httpx.Client) -> None:
         ("/ksql", {"ksql": "SHOW\nSTREEMS;"}, 400, 40001),
         ("/query-stream", {"sql": "SELECT * FROM nope;"}, 400, 40001),
         ("/query-stream", {"sql": "SELECT 1; SELECT 2;"}, 400, 40001),
-        ("/close-query", {"queryId": "nope"}, 404, 40400),
+        ("/close-query", {"queryId": "nope"}, 400, 40000),
         ("/inserts-stream", {"target": "nope"}, 400, 40001),
     ]:
         answer = http.post(path, json=body)

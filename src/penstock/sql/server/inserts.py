@@ -50,7 +50,9 @@ class InsertEndpoint:
         lines = first
         while True:
             results = await self._insert(target, lines) if lines else []
-            yield framing.join([_answer(done + index, error) for index, error in enumerate(results)])
+            # One by one: there are clients that take a chunk for an acknowledgement.
+            for chunk in framing.more([_answer(done + index, error) for index, error in enumerate(results)]):
+                yield chunk
             done += len(results)
             if any(results):
                 break
@@ -59,9 +61,9 @@ class InsertEndpoint:
             except (StopAsyncIteration, ClientDisconnect):
                 break
             except RequestError as error:
-                yield framing.join([_answer(done, error)])
+                yield b"".join(framing.more([_answer(done, error)]))
                 break
-        yield framing.end()
+        yield b"".join(framing.last([]))
         await drain(request)
 
     async def _insert(self, target: str, lines: Sequence[bytes]) -> list[SqlError | None]:

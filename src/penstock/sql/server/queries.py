@@ -8,7 +8,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.sql.server.errors import JSON
+from penstock.sql.errors import NotFoundError
+from penstock.sql.server.errors import JSON, RequestError
 from penstock.sql.server.ports import RunningQuery, SqlService
 from penstock.sql.server.requests import (
     DELIMITED,
@@ -20,7 +21,16 @@ from penstock.sql.server.requests import (
     read_body,
     variables_of,
 )
-from penstock.sql.server.row_formats import Framing, Lines, OneArray, PrintShape, QueryShape, Shape, StreamShape
+from penstock.sql.server.row_formats import (
+    ArrayOfLines,
+    Framing,
+    Lines,
+    OneArray,
+    PrintShape,
+    QueryShape,
+    Shape,
+    StreamShape,
+)
 from penstock.sql.server.streaming import RowStream
 from penstock.sql.server.workers import Workers
 
@@ -36,8 +46,7 @@ class QueryEndpoints:
         body = await read_body(request, KsqlRequest)
         media_type = answer_type(request, (KSQL_JSON, JSON, DELIMITED))
         query = await self._open(body.ksql, body.streams_properties, body.session_variables)
-        shape = QueryShape(query, _limit(body.ksql))
-        return self._stream(query, shape, media_type)
+        return self._stream(query, QueryShape(query, _limit(body.ksql)), media_type, idle=b"\n")
 
     async def query_stream(self, request: Request) -> Response:
         body = await read_body(request, QueryStreamRequest)
@@ -51,7 +60,11 @@ class QueryEndpoints:
 
     async def close_query(self, request: Request) -> Response:
         body = await read_body(request, CloseQueryRequest)
-        await self._workers.statement(self._service.close_query, body.query_id)
+        try:
+            await self._workers.statement(self._service.close_query, body.query_id)
+        except NotFoundError as error:
+            # The path is there: ksqlDB blames the request, and its clients look for that.
+            raise RequestError(40000, str(error)) from None
         return Response()
 
     async def _open(
@@ -59,11 +72,15 @@ class QueryEndpoints:
     ) -> RunningQuery:
         return await self._workers.query(self._service.open_query, text, properties or {}, variables_of(variables))
 
-    def _stream(self, query: RunningQuery, shape: Shape, media_type: str) -> Response:
+    def _stream(self, query: RunningQuery, shape: Shape, media_type: str, *, idle: bytes = b"") -> Response:
         if query.kind == "PRINT":
-            return RowStream(query, PrintShape(), Lines(), self._workers, "text/plain; charset=utf-8")
-        framing: Framing = Lines() if media_type == DELIMITED else OneArray()
-        return RowStream(query, shape, framing, self._workers, media_type)
+            return RowStream(query, PrintShape(), Lines(), self._workers, "text/plain; charset=utf-8", idle=idle)
+        framing: Framing = OneArray()
+        if media_type == DELIMITED:
+            framing = Lines()
+        elif isinstance(shape, QueryShape):
+            framing = ArrayOfLines(is_ended_by_word=query.kind == "PUSH")
+        return RowStream(query, shape, framing, self._workers, media_type, idle=idle)
 
 
 def _limit(text: str) -> int | None:

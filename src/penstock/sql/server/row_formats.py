@@ -1,7 +1,8 @@
 """Rows on the wire: what each becomes (a shape) and how the pieces are strung together (a framing).
 
 Shapes: `QueryShape` is that of /query, `StreamShape` that of /query-stream, `PrintShape` the plain lines of PRINT.
-Framings: one JSON array, or a line for each piece.
+Framings: one JSON array, or a line for each piece. Each row is a chunk (a DATA frame of HTTP/2) of its own while a push
+query runs, as with ksqlDB: there are clients that take a chunk for a row.
 """
 
 from __future__ import annotations
@@ -92,34 +93,66 @@ class PrintShape:
 
 
 class Framing(Protocol):
-    def join(self, pieces: Sequence[bytes]) -> bytes: ...
+    """Makes of each piece the bytes that are sent for it, so that they can be sent one by one."""
 
-    def end(self) -> bytes: ...
+    def more(self, pieces: Sequence[bytes]) -> list[bytes]: ...
+
+    def last(self, pieces: Sequence[bytes]) -> list[bytes]:
+        """As `more`, for the pieces after which nothing comes."""
 
 
 class Lines:
-    def join(self, pieces: Sequence[bytes]) -> bytes:
-        return b"".join(piece + b"\n" for piece in pieces)
+    def more(self, pieces: Sequence[bytes]) -> list[bytes]:
+        return [piece + b"\n" for piece in pieces]
 
-    def end(self) -> bytes:
-        return b""
+    def last(self, pieces: Sequence[bytes]) -> list[bytes]:
+        return self.more(pieces)
 
 
 class OneArray:
-    """Line breaks between the pieces let a reader that looks at lines show rows as they come."""
+    """An array that is whole at its end only, and in which a piece is sent as soon as it is there."""
 
     def __init__(self) -> None:
         self._separator = b"["
 
-    def join(self, pieces: Sequence[bytes]) -> bytes:
-        return b"".join(self._next_separator() + piece for piece in pieces)
+    def more(self, pieces: Sequence[bytes]) -> list[bytes]:
+        return [self._next_separator() + piece for piece in pieces]
+
+    def last(self, pieces: Sequence[bytes]) -> list[bytes]:
+        end = b"[]\n" if self._separator == b"[" and not pieces else b"]\n"
+        return [*self.more(pieces), end]
 
     def _next_separator(self) -> bytes:
         separator, self._separator = self._separator, b",\n"
         return separator
 
-    def end(self) -> bytes:
-        return b"[]\n" if self._separator == b"[" else b"]\n"
+
+class ArrayOfLines:
+    """An array whose pieces have a line each, with the comma at its end: clients of /query read it line by line.
+
+    A comma is only written when a piece is known to follow. `is_ended_by_word`: the last piece is not one of the rows,
+    so that something follows each of them; otherwise the newest row waits for its successor.
+    """
+
+    def __init__(self, *, is_ended_by_word: bool) -> None:
+        self._opening = b"["
+        self._waiting: list[bytes] = []
+        self._waits = not is_ended_by_word
+
+    def more(self, pieces: Sequence[bytes]) -> list[bytes]:
+        ready = [*self._waiting, *pieces]
+        self._waiting = ready[-1:] if self._waits else []
+        return self._opened([piece + b",\n" for piece in (ready[:-1] if self._waits else ready)])
+
+    def last(self, pieces: Sequence[bytes]) -> list[bytes]:
+        *before, end = [*self._waiting, *pieces] or [b""]
+        return self._opened([*(piece + b",\n" for piece in before), end + b"]\n"])
+
+    def _opened(self, chunks: list[bytes]) -> list[bytes]:
+        if chunks:
+            chunks[0] = self._opening + chunks[0]
+            self._opening = b""
+        return chunks
 
 
 def _quoted(name: str) -> str:

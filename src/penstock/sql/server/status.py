@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 import penstock
-from penstock.sql.errors import NotFoundError, SqlError
-from penstock.sql.server.errors import JSON
+from penstock.sql.errors import NotFoundError
+from penstock.sql.server.config import KEYS as SERVER_KEYS
+from penstock.sql.server.errors import JSON, RequestError
 from penstock.sql.server.ports import SqlService
 from penstock.sql.server.requests import KSQL_JSON, answer_type
 from penstock.sql.server.values import encode
@@ -53,8 +54,10 @@ class StatusEndpoints:
 
     async def is_valid_property(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if not await self._workers.statement(self._service.is_valid_property, name):
-            raise SqlError(f"{name} is not a property that can be set.", hint="SHOW PROPERTIES; lists those there are.")
+        if name in SERVER_KEYS or not await self._workers.statement(self._service.is_valid_property, name):
+            raise RequestError(
+                40000, f"{name} is not a property that can be set here. SHOW PROPERTIES; lists those there are."
+            )
         return _answer(request, True)
 
     async def metadata(self, request: Request) -> Response:

@@ -82,7 +82,7 @@ class FakeService:
         return [SqlError("The row is bad.") if "bad" in row else None for row in rows]
 
     def is_valid_property(self, name: str) -> bool:
-        return name == "auto.offset.reset"
+        return name in ("auto.offset.reset", "ksql.service.id")
 
     def command_statuses(self) -> dict[str, dict[str, Any]]:
         return {"stream/S/create": {"status": "SUCCESS", "message": "Stream created", "queryId": None}}

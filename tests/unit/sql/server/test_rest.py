@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from h2.connection import H2Connection
-from h2.events import DataReceived, PingAckReceived, ResponseReceived
+from h2.events import DataReceived, PingAckReceived, ResponseReceived, StreamEnded
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, TextMessage
 from wsproto.events import Request as WebSocketRequest
@@ -111,11 +111,12 @@ def test_a_fault_of_the_server_shows_nothing_of_its_inside(http: httpx.Client, s
         ("POST", "/inserts-stream", b'{"target": "NOPE"}\n', {}, 40001),
         ("POST", "/inserts-stream", b'{"target": "`s`"}\n', {}, 40001),
         ("POST", "/inserts-stream", b'{"target": "a b"}\n', {}, 40001),
-        ("POST", "/close-query", b'{"queryId": "nope"}', {}, 40400),
+        ("POST", "/close-query", b'{"queryId": "nope"}', {}, 40000),
         ("GET", "/ksql", b"", {}, 40500),
         ("GET", "/nowhere", b"", {}, 40400),
         ("GET", "/status/stream/X/create", b"", {}, 40400),
-        ("GET", "/is_valid_property/nope", b"", {}, 40001),
+        ("GET", "/is_valid_property/nope", b"", {}, 40000),
+        ("GET", "/is_valid_property/ksql.service.id", b"", {}, 40000),
     ],
 )
 def test_requests_that_are_refused(
@@ -251,6 +252,17 @@ class Http2:
 
     def wait_for_data(self) -> None:
         self._wait_for(lambda event: isinstance(event, DataReceived))
+
+    def chunks(self, stream: int) -> Iterator[bytes]:
+        """What the frames of an answer hold."""
+        while True:
+            event = self._wait_for(
+                lambda event: isinstance(event, (DataReceived, StreamEnded)) and event.stream_id == stream
+            )
+            if isinstance(event, StreamEnded):
+                return
+            if event.data:
+                yield event.data
 
     def _wait_for(self, wanted: Callable[[Any], bool]) -> Any:
         while True:
@@ -429,3 +441,40 @@ def test_how_the_server_is(http: httpx.Client, service: FakeService) -> None:
 def test_rows_for_executors_on_other_machines(http: httpx.Client) -> None:
     response = http.post("/internal/tables/T/rows", content=b"\x00keys", headers={"Content-Type": "text/plain"})
     assert response.content == b"T\x00keys"
+
+
+def test_a_row_of_a_push_query_and_an_acknowledgement_are_a_chunk_each(url: str, service: FakeService) -> None:
+    """There are clients, such as ksqldb-js, that take a chunk for a row."""
+    queue = RowQueue(limit=3)
+    queue.put([Row([number, "x"]) for number in range(3)])
+    service.answers["SELECT LIMIT 3;"] = push(queue)
+    with Http2(url) as client:
+        client.begin(1, "/query-stream")
+        client.send(1, json.dumps({"sql": "SELECT LIMIT 3;"}).encode(), end=True)
+        assert [json.loads(chunk) for chunk in client.chunks(1)][1:] == [[number, "x"] for number in range(3)]
+        client.begin(3, "/inserts-stream")
+        client.send(3, b'{"target": "S"}\n{"ID": 1}\n{"ID": 2}\n', end=True)
+        assert [json.loads(chunk)["seq"] for chunk in client.chunks(3)] == [0, 1]
+
+
+def test_a_row_of_query_is_a_line_that_is_sent_at_once(http: httpx.Client, service: FakeService) -> None:
+    """Its clients read lines, and end them at the comma; the array has one element more only at its end."""
+    queue = RowQueue()
+    service.answers["SELECT;"] = push(queue)
+    with http.stream("POST", "/query", json={"ksql": "SELECT;"}) as response:
+        received = response.iter_lines()
+        assert next(received).startswith('[{"header":')
+        for number in range(2):
+            queue.put([Row([number, "x"])])
+            # Empty lines tell that the query lives.
+            assert next(filter(None, received)) == f'{{"row":{{"columns":[{number},"x"]}}}},'
+        assert next(received) == ""
+        queue.end()
+        assert list(filter(None, received)) == ['{"finalMessage":"Query Completed"}]']
+
+
+def test_the_rows_of_a_pull_query_are_a_whole_array(http: httpx.Client, service: FakeService) -> None:
+    for count in (0, 1, 2, 2500):
+        service.answers["SELECT;"] = pull(*([number, "x"] for number in range(count)))
+        rows = http.post("/query", json={"ksql": "SELECT;"}).json()[1:]
+        assert [each["row"]["columns"][0] for each in rows] == list(range(count))
