@@ -7,9 +7,12 @@ import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from http import HTTPStatus
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+import h11
+import hypercorn.protocol.h11
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import Framework
@@ -87,7 +90,22 @@ class HttpServer:
         config.accesslog = None
         # Said once per listener by whoever starts the server, in its own words.
         config.errorlog.addFilter(lambda record: "Running on" not in record.getMessage())
+        vars(hypercorn.protocol.h11)["h11"] = _H11WithReasons()
         await serve(cast("Framework", app), config, shutdown_trigger=stop.wait)
+
+
+class _H11WithReasons:
+    """h11 as hypercorn uses it, but for the words after a status: `200 OK`.
+
+    HTTP lets them be absent, and hypercorn has no setting for them; hyper, on which the Python client `ksql` stands,
+    cannot read an answer without.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(h11, name)
+
+    def Response(self, *, status_code: int, headers: Any) -> h11.Response:  # noqa: N802 - h11's own name
+        return h11.Response(status_code=status_code, headers=headers, reason=HTTPStatus(status_code).phrase.encode())
 
 
 def _bind(listener: Listener) -> socket.socket:

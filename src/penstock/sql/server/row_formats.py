@@ -1,8 +1,7 @@
 """Rows on the wire: what each becomes (a shape) and how the pieces are strung together (a framing).
 
 Shapes: `QueryShape` is that of /query, `StreamShape` that of /query-stream, `PrintShape` the plain lines of PRINT.
-Framings: one JSON array, or a line for each piece. Each row is a chunk (a DATA frame of HTTP/2) of its own while a push
-query runs, as with ksqlDB: there are clients that take a chunk for a row.
+Framings: one JSON array, or a line for each piece.
 """
 
 from __future__ import annotations

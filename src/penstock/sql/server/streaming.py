@@ -3,8 +3,8 @@
 Rows are taken only when the last ones are on their way: a client that does not read holds back its own query and
 nothing else. A client that leaves ends its query at once, whether rows come or not.
 
-Rows of a push query are sent one by one, those of a pull query together: that is many times quicker, and who reads a
-whole answer does not care how it was cut.
+Rows are sent one by one: there are clients that take a chunk, or a DATA frame of HTTP/2, for a row. Only those of a
+pull query over HTTP/1.1 go together, which is many times quicker: its clients read the whole answer, or lines.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ class RowStream(ByteStream):
         super().__init__(self._chunks_of(shape, framing, idle), media_type)
         self._query = query
         self._workers = workers
+        self._together = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._together = self._query.kind == "PULL" and scope["http_version"] != "2"
         sending = asyncio.ensure_future(super().__call__(scope, receive, send))
         leaving = asyncio.ensure_future(_wait_for_leaving(receive))
         try:
@@ -77,15 +79,13 @@ class RowStream(ByteStream):
         yield b"".join(framing.more(shape.head()))
         try:
             while (rows := await self._workers.query(self._query.take, ROWS_PER_CHUNK_MAX, TAKE_TIMEOUT_S)) is not None:
-                for chunk in self._together(framing.more(shape.rows(rows))) if rows else [idle]:
+                chunks = framing.more(shape.rows(rows)) if rows else [idle]
+                for chunk in [b"".join(chunks)] if self._together else chunks:
                     yield chunk
             ending = shape.end()
         except Exception as error:  # noqa: BLE001 - headers are sent: whatever ended the query is told in the body
             ending = shape.failure(error)
         yield b"".join(framing.last(ending))
-
-    def _together(self, chunks: list[bytes]) -> list[bytes]:
-        return [b"".join(chunks)] if self._query.kind == "PULL" else chunks
 
 
 async def _wait_for_leaving(receive: Receive) -> None:

@@ -443,18 +443,20 @@ def test_rows_for_executors_on_other_machines(http: httpx.Client) -> None:
     assert response.content == b"T\x00keys"
 
 
-def test_a_row_of_a_push_query_and_an_acknowledgement_are_a_chunk_each(url: str, service: FakeService) -> None:
-    """There are clients, such as ksqldb-js, that take a chunk for a row."""
+def test_a_row_and_an_acknowledgement_are_a_frame_each(url: str, service: FakeService) -> None:
+    """There are clients, such as ksqldb-js and the crate ksqldb, that take a frame for a row."""
     queue = RowQueue(limit=3)
     queue.put([Row([number, "x"]) for number in range(3)])
     service.answers["SELECT LIMIT 3;"] = push(queue)
+    service.answers["SELECT;"] = pull(*([number, "x"] for number in range(3)))
     with Http2(url) as client:
-        client.begin(1, "/query-stream")
-        client.send(1, json.dumps({"sql": "SELECT LIMIT 3;"}).encode(), end=True)
-        assert [json.loads(chunk) for chunk in client.chunks(1)][1:] == [[number, "x"] for number in range(3)]
-        client.begin(3, "/inserts-stream")
-        client.send(3, b'{"target": "S"}\n{"ID": 1}\n{"ID": 2}\n', end=True)
-        assert [json.loads(chunk)["seq"] for chunk in client.chunks(3)] == [0, 1]
+        for stream, text in ((1, "SELECT LIMIT 3;"), (3, "SELECT;")):
+            client.begin(stream, "/query-stream")
+            client.send(stream, json.dumps({"sql": text}).encode(), end=True)
+            assert [json.loads(chunk) for chunk in client.chunks(stream)][1:] == [[number, "x"] for number in range(3)]
+        client.begin(5, "/inserts-stream")
+        client.send(5, b'{"target": "S"}\n{"ID": 1}\n{"ID": 2}\n', end=True)
+        assert [json.loads(chunk)["seq"] for chunk in client.chunks(5)] == [0, 1]
 
 
 def test_a_row_of_query_is_a_line_that_is_sent_at_once(http: httpx.Client, service: FakeService) -> None:
@@ -478,3 +480,11 @@ def test_the_rows_of_a_pull_query_are_a_whole_array(http: httpx.Client, service:
         service.answers["SELECT;"] = pull(*([number, "x"] for number in range(count)))
         rows = http.post("/query", json={"ksql": "SELECT;"}).json()[1:]
         assert [each["row"]["columns"][0] for each in rows] == list(range(count))
+
+
+def test_a_status_has_its_words(url: str, service: FakeService) -> None:
+    """HTTP needs none, but hyper, and with it the Python client ksql, does."""
+    service.answers["SELECT;"] = pull()
+    answer = httpx.post(f"{url}/query-stream", json={"sql": "SELECT;"})
+    assert answer.extensions["reason_phrase"] == b"OK"
+    assert httpx.get(f"{url}/nowhere").extensions["reason_phrase"] == b"Not Found"
