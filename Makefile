@@ -9,7 +9,7 @@ UNIT := tests/unit
 KERNEL := $(wildcard src/penstock/records/_*.pyx src/penstock/records/_*.pxd)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up test check lint types unit bench bench-clients format lock clean
+.PHONY: help env up test check lint types unit bench bench-clients bench-sql format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ bench: $(STAMP) ## measure against Apache Kafka on this machine; prints one tabl
 
 bench-clients: $(STAMP) ## measure our clients beside confluent-kafka, aiokafka and kafka-python
 	@$(BIN)/python -m benchmarks.clients $(ARGS)
+
+bench-sql: $(STAMP) ## measure streaming SQL beside Kafka Streams
+	@$(BIN)/python -m benchmarks.sql $(ARGS)
 
 format: $(STAMP) ## format the code
 	@$(BIN)/ruff format .

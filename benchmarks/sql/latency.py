@@ -19,8 +19,8 @@ from penstock import TopicPartition
 EVENTS_PER_SECOND: Final = 50
 WARM_EVENTS: Final = 250
 """Not counted: a query's first batches are slow, and a Java machine compiles what it runs often."""
-_READY_SECONDS_MAX: Final = 90.0
-_QUIET_SECONDS_MAX: Final = 30.0
+_READY_SECONDS_MAX: Final = 300.0
+_QUIET_SECONDS_MAX: Final = 60.0
 _POLL_MS: Final = 200
 
 

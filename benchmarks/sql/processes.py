@@ -21,9 +21,17 @@ class TreeUsage:
     proportional_megabytes: float
 
 
-def cpu_seconds(pid: int) -> float:
-    """Of the tree so far, user and system; children that ended count with the parent that waited for them."""
-    return sum(each.cpu_seconds for each in _tree(pid))
+class TreeClock:
+    """The CPU time of a tree. Looked at now and then, it also counts workers that have ended: nobody waits for them."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._seen: dict[int, float] = {}
+
+    def cpu_seconds(self) -> float:
+        for each in _tree(self._pid):
+            self._seen[each.pid] = max(each.cpu_seconds, self._seen.get(each.pid, 0.0))
+        return sum(self._seen.values())
 
 
 def tree_usage(pid: int) -> TreeUsage:
@@ -45,6 +53,7 @@ class _Process:
 
 
 def _tree(pid: int) -> Iterator[_Process]:
+    """The process and all below it; each with its own time, user and system."""
     children: dict[int, list[_Process]] = {}
     for process in _processes():
         children.setdefault(process.parent, []).append(process)
@@ -65,8 +74,7 @@ def _processes() -> Iterator[_Process]:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        # state, parent, ..., then user and system time, and those of the children that were waited for
-        ticks = sum(map(int, fields[11:15]))
+        ticks = int(fields[11]) + int(fields[12])
         yield _Process(pid=int(entry.name), parent=int(fields[1]), cpu_seconds=ticks / _TICKS)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.sql.plan import PARTITIONS, STREAMS
-from benchmarks.sql.processes import cpu_seconds
+from benchmarks.sql.processes import TreeClock
 from benchmarks.sql.running import Job
 from benchmarks.sql.topics import Topics
 from tests.support import peers
@@ -65,6 +65,7 @@ class RunningTopology:
         command: list[str | Path] = [peers.java(), "-Xmx1g", "-cp", class_path, "StreamsBench", *arguments]
         streams.folder.mkdir(parents=True, exist_ok=True)
         self._process = LoggedProcess(command, streams.folder / f"{self._application}.log")
+        self._clock = TreeClock(self._process.process.pid)
 
     def consumed(self) -> int:
         if self._process.process.poll() is not None or "state ERROR" in self._process.output():
@@ -72,7 +73,7 @@ class RunningTopology:
         return self._topics.committed(self._application, self._inputs)
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds(self._process.process.pid)
+        return self._clock.cpu_seconds()
 
     def stop(self) -> None:
         self._process.stop()
