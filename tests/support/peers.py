@@ -27,6 +27,9 @@ NPM_PACKAGES = {
     "@platformatic/kafka": "1.35.0",
     "@platformatic/wasm-utils": "0.2.1",
     "@bokuweb/zstd-wasm": "0.0.27",
+    "ksqldb-client": "1.0.5",
+    "ksqldb-js": "1.1.2",
+    "ksqldb-rx-client": "1.1.1",
 }
 _MAVEN_DEPENDENCIES = (
     ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
@@ -228,7 +231,7 @@ def node_programs() -> Path:
     npm = _program("npm", "install npm, Node's package manager")
     sources = sorted((COMPAT / "node").glob("*.mjs"))
     packages = json.dumps({"private": True, "dependencies": NPM_PACKAGES}, indent=2)
-    what = "kafkajs and @platformatic/kafka (npm)"
+    what = "clients of Kafka and ksqlDB for Node (npm)"
 
     def install(directory: Path) -> None:
         (directory / "package.json").write_text(packages)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -12,17 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.sql import command
-from penstock.sql.server.service import EngineService
-from tests.unit.sql.server.fakes import serving
-
-
-@pytest.fixture(scope="module")
-def url(new_parts: Any) -> Iterator[str]:
-    with ExitStack() as stack:
-        parts = new_parts(stack)
-        service = EngineService(parts.kafka.service_id, {"auto.offset.reset": "earliest"})
-        service.use(parts)
-        yield stack.enter_context(serving(service))
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +62,10 @@ def test_the_first_statement_people_write(http: httpx.Client) -> None:
     assert sorted(pulled) == [[500, 0, 2], [500, 60_000, 1]]
 
     (queries,) = ksql(http, "SHOW QUERIES;")
-    assert [query["state"] for query in queries["queries"]] == ["RUNNING"]
-    query_id = queries["queries"][0]["id"]
+    query_id, state = next(
+        (query["id"], query["state"]) for query in queries["queries"] if query["sinks"] == ["ERROR_COUNTS"]
+    )
+    assert state == "RUNNING"
     (explained,) = ksql(http, f"EXPLAIN {query_id};")
     assert "HashAggregate" in explained["queryDescription"]["topology"]
     (explained,) = ksql(http, "EXPLAIN SELECT type FROM monitoring_stream EMIT CHANGES;")
