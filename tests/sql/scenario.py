@@ -3,7 +3,7 @@
 A file begins with a sentence that says what it shows, then sections:
 
     === run                          statements, all of which must succeed
-    === send TOPIC                   records, one per line: KEY [@TIME] | VALUE
+    === send TOPIC                   records, one per line: KEY [@TIME] [#HEADER=VALUE ...] | VALUE
     === topic TOPIC                  all records the topic holds in the end; the order of each key counts
     === table TOPIC                  the last value of every key; deleted keys do not appear
     === ask STATEMENT                rows of a pull query, each a JSON array; order does not matter
@@ -45,7 +45,9 @@ WAIT_S = 90.0
 _PAUSE_S = 0.1
 _WITHOUT_KEY = ("null", None)
 _SECTION = re.compile(r"^=== (\w+)\s*(.*)$")
-_RECORD = re.compile(r"^(?P<key>.+?)(?:\s+@(?P<time>-?\d+))?\s+\|\s?(?P<value>.*)$")
+_RECORD = re.compile(
+    r"^(?P<key>.+?)(?:\s+@(?P<time>-?\d+))?(?P<headers>(?:\s+#\S+=\S*)*)\s+\|\s?(?P<value>.*)$"
+)
 _WINDOW = re.compile(r"^(?P<key>.+?)\s+\[(?P<start>-?\d+),\s*(?P<end>-?\d+)\]$")
 
 
@@ -67,6 +69,7 @@ class Record:
     window: tuple[int, int] | None
     time_ms: int | None
     value: Any
+    headers: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def identity(self) -> Hashable:
@@ -130,7 +133,13 @@ class ScenarioRunner:
             for line in section.lines:
                 record = _parse(line)
                 value = None if record.value == "null" else record.value.encode()
-                producer.send(section.argument, value, _key_bytes(source, record.key), timestamp_ms=record.time_ms)
+                producer.send(
+                    section.argument,
+                    value,
+                    _key_bytes(source, record.key),
+                    timestamp_ms=record.time_ms,
+                    headers=record.headers,
+                )
 
     def _topic(self, section: Section) -> None:
         _until(lambda: self._compare(section, self._records(section.argument), whole=True))
@@ -214,7 +223,13 @@ def _parse(line: str, *, windowed: bool = False) -> Record:
         key, window = within["key"], (int(within["start"]), int(within["end"]))
     time_ms = int(found["time"]) if found["time"] is not None else None
     value = _value(found["value"]) if windowed else found["value"]
-    return Record(json.loads(key), window, time_ms, value)
+    headers = tuple(_header(text) for text in found["headers"].split())
+    return Record(json.loads(key), window, time_ms, value, headers)
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, _, value = text[1:].partition("=")
+    return name, value.encode()
 
 
 def _value(text: str) -> Any:

@@ -151,6 +151,8 @@ def test_create_or_replace_may_add_columns_and_nothing_else(engine: Engine, orde
     assert engine.catalog.sources["ORDERS"].schema.column("MORE") is not None
     assert "changed, missing or reordered" in error_of(engine, base.format(columns, orders, "JSON"))
     assert "value format" in error_of(engine, base.format(columns + ", more INT", orders, "DELIMITED"))
+    source = base.format(columns, orders, "JSON").replace("STREAM orders", "SOURCE STREAM fresh")
+    assert "CREATE OR REPLACE is not supported on source streams" in error_of(engine, source)
 
 
 def test_drop_removes_the_source_and_keeps_or_deletes_the_topic(engine: Engine, orders: str, admin: Admin) -> None:

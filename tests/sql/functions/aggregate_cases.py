@@ -12,7 +12,19 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal, SqlType
+from penstock.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Field,
+    SqlType,
+    Struct,
+)
 
 D = decimal.Decimal
 A_MOMENT = datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC)
@@ -82,6 +94,13 @@ CASES = [
     one("COLLECT_LIST(X)", STRING, ["b", "a"], ["b", "a"]),
     one("COLLECT_SET(X)", STRING, ["b", "a", "b"], ["a", "b"]),
     one("COLLECT_SET(X)", INTEGER, [3, None, 3, None], [3, None]),
+    one("COLLECT_SET(X)", Array(INTEGER), [[2], [1, 5], [2], None], [[1, 5], [2], None]),
+    AggregateCase(
+        call="COLLECT_SET(X)",
+        columns=(Struct((Field("A", STRING), Field("B", INTEGER))),),
+        rows=[({"A": "y", "B": 1},), ({"A": "x", "B": 2},), ({"A": "y", "B": 1},)],
+        expected=[{"A": "x", "B": 2}, {"A": "y", "B": 1}],
+    ),
     one("HISTOGRAM(X)", STRING, ["foo", "bar", "foo", None], {"foo": 2, "bar": 1}),
     one("EARLIEST_BY_OFFSET(X)", INTEGER, [None, 2, 3], 2),
     one("EARLIEST_BY_OFFSET(X, false)", INTEGER, [None, 2, 3], None),
@@ -94,6 +113,9 @@ CASES = [
     one("LATEST_BY_OFFSET(X, 2, false)", INTEGER, [1, 2, None], [2, None]),
     one("LATEST_BY_OFFSET(X)", BOOLEAN, [True, False], False),
     one("LATEST_BY_OFFSET(X)", INTEGER, [None], None),
+    one("LATEST_BY_OFFSET(X, 2)", INTEGER, [None, None], []),
+    one("EARLIEST_BY_OFFSET(X, 2)", STRING, [None], []),
+    one("EARLIEST_BY_OFFSET(X, 2)", INTEGER, [None, 4], [4]),
     one("STDDEV_SAMP(X)", INTEGER, [1, 2, 3, 4, None], 1.6666666666666667),
     one("STDDEV_SAMP(X)", DOUBLE, [1.0], 0.0),
     one("STDDEV_SAMPLE(X)", BIGINT, [1, 5], 2.8284271247461903),

@@ -128,7 +128,7 @@ class Bench:
 def columns_of(node: SourceNode) -> dict[str, SqlType]:
     columns: dict[str, SqlType] = {each.name: each.type for each in (*node.schema.columns, *node.schema.headers)}
     columns |= PSEUDO_COLUMNS if node.windowed is None else PSEUDO_COLUMNS | WINDOW_COLUMNS
-    return columns if node.kind == "STREAM" else {**columns, DELETED: BOOLEAN}
+    return {**columns, DELETED: BOOLEAN}
 
 
 def _table(node: SourceNode, rows: Sequence[Row]) -> pa.Table:

@@ -73,8 +73,20 @@ def test_partition_by_makes_a_new_key_and_values_keep_their_types(bench: Bench) 
             "D": Decimal("1.50"),
             "AT": at,
             "ROWTIME": 1,
+            "__DELETED": False,
         }
     ]
+
+
+def test_a_record_without_a_value_goes_through_a_projection_and_nothing_else(bench: Bench) -> None:
+    given = {"S": [row(1, K="a", V=1), gone(2, K="b"), row(3, K="c", V=None)]}
+    [copied] = bench.run("CREATE STREAM o AS SELECT k, v FROM s", given)
+    assert [(each["K"], each["V"], each["__DELETED"]) for each in copied] == [
+        ("a", 1, False),
+        ("b", None, True),
+        ("c", None, False),
+    ]
+    assert "__DELETED" not in bench.build("CREATE STREAM o AS SELECT k, v FROM s WHERE v = 1").frame.columns
 
 
 def test_pseudo_columns_can_be_selected_and_compared(bench: Bench) -> None:

@@ -1,9 +1,10 @@
 """The interpreter: an expression compiled into a Python function of a row.
 
 It is the rule book that the Spark texts are tested against, and it runs where no Spark job is worth starting: INSERT
-VALUES, pull queries, HAVING against the store. A row is a mapping from column name to value. Logic is three-valued.
-A part that fails for a row (a bad cast, division by zero, a function that refuses) is null, as its Spark text is; the
-message goes to `on_error`.
+VALUES, pull queries, HAVING against the store. A row is a mapping from column name to value. AND, OR and NOT know three
+values, but a comparison with null, or IN, is false, as in ksqlDB: NOT (a = b) is true where a is null. A part that
+fails for a row (a bad cast, division by zero, a function that refuses) is null, as its Spark text is; the message goes
+to `on_error`.
 """
 
 from __future__ import annotations
@@ -164,6 +165,14 @@ def _null_propagating(function: Callable[[Any, Any], Any], left: Evaluator, righ
     return evaluate
 
 
+def _false_for_null(function: Callable[[Any, Any], bool], left: Evaluator, right: Evaluator) -> Evaluator:
+    def evaluate(row: Row) -> bool:
+        one, two = left(row), right(row)
+        return one is not None and two is not None and function(one, two)
+
+    return evaluate
+
+
 def _negate(compiler: _Compiler, node: Any) -> Evaluator:
     fit = fitter(compiler.types.of(node))
     inner = compiler.compile(node.operand)
@@ -194,7 +203,7 @@ def _comparable(compiler: _Compiler, side: Expression, joined: SqlType) -> Evalu
 def _comparison(compiler: _Compiler, node: Any) -> Evaluator:
     left, right, joined = _sides(compiler, node.operator, node.left, node.right)
     if "DISTINCT" not in node.operator:
-        return _null_propagating(comparator(node.operator, joined), left, right)
+        return _false_for_null(comparator(node.operator, joined), left, right)
     equal, wanted = comparator("=", joined), node.operator == "IS NOT DISTINCT FROM"
 
     def evaluate(row: Row) -> bool:
@@ -247,18 +256,12 @@ def _in(compiler: _Compiler, node: Any) -> Evaluator:
 
     negated: bool = node.negated
 
-    def evaluate(row: Row) -> bool | None:
+    def evaluate(row: Row) -> bool:
         value = operand(row)
-        if value is None:
-            return None
-        unknown = False
-        for option in options:
-            other = option(row)
-            if other is None:
-                unknown = True
-            elif equal(value, other):
-                return not negated
-        return None if unknown else negated
+        found = value is not None and any(
+            other is not None and equal(value, other) for other in (option(row) for option in options)
+        )
+        return found is not negated
 
     return evaluate
 

@@ -253,7 +253,9 @@ class _Fields:
 
     def zone(self) -> datetime.tzinfo | None:
         read = self.text("zVOXxZ")
-        return None if read is None else zone_of(_ABBREVIATIONS.get(read[1].upper(), read[1]))
+        if read is None:
+            return None
+        return UTC if read[1] == "z" else zone_of(_ABBREVIATIONS.get(read[1].upper(), read[1]))
 
 
 def _index_of(text: str, names: tuple[str, ...]) -> int:

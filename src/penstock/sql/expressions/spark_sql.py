@@ -222,7 +222,7 @@ def _comparison(renderer: _Renderer, node: Any) -> str:
         return f"({left} <=> {right})"
     if node.operator == "IS DISTINCT FROM":
         return f"(not ({left} <=> {right}))"
-    return f"({left} {node.operator} {right})"
+    return f"coalesce({left} {node.operator} {right}, false)"
 
 
 def _between(renderer: _Renderer, node: Any) -> str:
@@ -247,7 +247,7 @@ def _in(renderer: _Renderer, node: Any) -> str:
     joined = renderer.types.common([node.operand, *node.options], "The value and the list of IN")
     operand = without_maps(renderer.render_as(node.operand, joined), joined)
     options = ", ".join(without_maps(renderer.render_as(option, joined), joined) for option in node.options)
-    return f"({operand} {'not ' if node.negated else ''}in ({options}))"
+    return f"({'not ' if node.negated else ''}coalesce({operand} in ({options}), false))"
 
 
 def _like(renderer: _Renderer, node: Any) -> str:

@@ -267,6 +267,9 @@ def _element_type(types: Types, items: Sequence[Expression], what: str) -> SqlTy
 
 
 def _of_struct(types: Types, node: Any) -> SqlType:
+    names = [field.name for field in node.fields]
+    if len(set(names)) < len(names):
+        raise SemanticError(f"Duplicate field names found in STRUCT: {', '.join(names)}.", hint="Rename one.")
     return Struct(tuple(Field(field.name, types.of(field.expression)) for field in node.fields))
 
 

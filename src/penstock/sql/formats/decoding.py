@@ -1,8 +1,9 @@
 """Fetched records to rows of a source.
 
 Records that cannot be read are left out and told with their place and bytes. A stream has no row for a record without a
-value; a table has one that says the key is deleted. Columns, each with the source's prefix: key, value, headers,
-ROWTIME, ROWPARTITION, ROWOFFSET, WINDOWSTART and WINDOWEND if windowed, `__DELETED` for a table.
+value, unless it is to go on; a table has one that says the key is deleted. Columns, each with the source's prefix: key,
+value, headers, ROWTIME, ROWPARTITION, ROWOFFSET, WINDOWSTART and WINDOWEND if windowed, `__DELETED` where rows may have
+no value.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def row_schema(source: SourceNode) -> pa.Schema:
     fields += [(ROWTIME, pa.int64()), (ROWPARTITION, pa.int32()), (ROWOFFSET, pa.int64())]
     if source.windowed is not None:
         fields += [(WINDOWSTART, pa.int64()), (WINDOWEND, pa.int64())]
-    if source.kind == "TABLE":
+    if source.marks_deletions:
         fields.append((DELETED, pa.bool_()))
     return pa.schema([pa.field(source.prefix + name, kind) for name, kind in fields])
 
@@ -108,6 +109,7 @@ class RowDecoder:
         gone = pc.is_null(values)
         if self._source.kind == "TABLE":
             errors.note("key", dict.fromkeys(_rows_where(pc.is_null(keys)), "the primary key is null"))
+        if self._source.marks_deletions:
             arrays.append(gone)
             kept = None
         else:

@@ -1,8 +1,8 @@
 """Rows of a result to records of a sink.
 
-The columns are those of the sink's schema, ROWTIME, the window's bounds if windowed, and `__DELETED` for a table, whose
-true makes a tombstone. A row that cannot be written (a key that is null in a table, a value its format does not hold)
-is left out and told.
+The columns are those of the sink's schema, ROWTIME, the window's bounds if windowed, and perhaps `__DELETED`, whose
+true makes a record without a value. A row that cannot be written (a key that is null in a table, a value its format
+does not hold) is left out and told.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class RowEncoder:
         values = _written(self._value, _python_columns(table, self._sink.schema.value), table.num_rows, errors)
         timestamps = self._times(table, errors)
         if self._sink.kind == "TABLE":
-            values = self._tombstones(table, keys, values, errors)
+            errors.update({row: "the primary key is null" for row, key in enumerate(keys) if key is None})
+        if DELETED in table.column_names:
+            values = _emptied(values, table.column(DELETED).to_pylist())
         if errors:
             return _without_bad(keys, values, timestamps, errors)
         return Encoded(keys=keys, values=values, timestamps=timestamps, errors=[])
@@ -67,7 +69,7 @@ class RowEncoder:
         """One record from Python values; columns that are not given are null. Raises BadValueError."""
         columns = self._sink.schema.key
         key_bytes = _write_row(self._key, columns, key)
-        if len(columns) > 1:
+        if columns:
             key_bytes = _key_or_none(key_bytes, *(key.get(column.name) for column in columns))
         if self._sink.windowed is not None and window is not None:
             key_bytes = append_window(key_bytes, *window, self._sink.windowed)
@@ -76,7 +78,7 @@ class RowEncoder:
     def _keys(self, table: pa.Table, errors: dict[int, str]) -> list[bytes | None]:
         columns = _python_columns(table, self._sink.schema.key)
         keys = _written(self._key, columns, table.num_rows, errors)
-        if len(columns) > 1:
+        if columns:
             keys = [_key_or_none(*each) for each in zip(keys, *columns, strict=True)]
         if self._sink.windowed is None:
             return keys
@@ -91,14 +93,9 @@ class RowEncoder:
         values: list[int] = times.to_pylist()
         return values
 
-    def _tombstones(
-        self, table: pa.Table, keys: list[bytes | None], values: list[bytes | None], errors: dict[int, str]
-    ) -> list[bytes | None]:
-        errors.update({row: "the primary key is null" for row, key in enumerate(keys) if key is None})
-        if DELETED not in table.column_names:
-            return values
-        deleted = table.column(DELETED).to_pylist()
-        return [None if gone else value for gone, value in zip(deleted, values, strict=True)]
+
+def _emptied(values: list[bytes | None], deleted: list[bool | None]) -> list[bytes | None]:
+    return [None if gone else value for gone, value in zip(deleted, values, strict=True)]
 
 
 def _python_columns(table: pa.Table, columns: Sequence[ColumnSchema]) -> list[list[Any]]:
@@ -125,7 +122,7 @@ def _write_row(codec: Codec, columns: Sequence[ColumnSchema], values: Mapping[st
 
 
 def _key_or_none(key: bytes | None, *parts: Any) -> bytes | None:
-    """A key of several columns that are all null is no key."""
+    """A key whose columns are all null is no key, whatever the format writes for nulls."""
     return None if all(part is None for part in parts) else key
 
 

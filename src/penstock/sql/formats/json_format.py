@@ -7,6 +7,7 @@ is, and a column whose values are all of the JSON type expected goes to Arrow as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -17,7 +18,7 @@ import pyarrow as pa
 from penstock.sql.formats.codec import BadValueError, Columns, build_columns
 from penstock.sql.formats.json_arrow import ArrowJson
 from penstock.sql.formats.json_values import make_reader, pick_names
-from penstock.sql.formats.python_values import JsonWriter, make_json_writer
+from penstock.sql.formats.python_values import JsonWriter, json_double, make_json_writer
 from penstock.sql.schema import ColumnSchema
 from penstock.sql.types import Array, Decimal, Map, SqlType, Struct
 
@@ -157,7 +158,8 @@ def _row_type(columns: Sequence[ColumnSchema]) -> Callable[..., Any]:
 
 
 def _converted(writer: JsonWriter | None, values: Sequence[Any]) -> Sequence[Any]:
-    if writer is None:
+    # Nearly all doubles are finite; then so is their sum, nearly always, and they are written as they are.
+    if writer is None or (writer is json_double and math.isfinite(sum(filter(None, values)))):
         return values
     return [None if value is None else writer(value) for value in values]
 

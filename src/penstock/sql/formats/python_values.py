@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -40,7 +41,15 @@ def base64_text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
+def json_double(value: float) -> float | str:
+    """JSON has no number for these: they are text, as in Java."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
 _SCALAR_WRITERS: Final[dict[str, JsonWriter]] = {
+    "DOUBLE": json_double,
     "BYTES": base64_text,
     "TIME": time_ms,
     "DATE": date_days,

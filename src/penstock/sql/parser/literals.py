@@ -61,7 +61,8 @@ def _literal(text: str) -> Number:
         if text.count(".") > 1 or sum(character.isdigit() for character in text) > MAX_DECIMAL_PRECISION:
             raise OverflowError
         return DecimalLiteral(text)
-    if len(text) > 20 or not BIGINT_MIN <= int(text) <= BIGINT_MAX:
+    digits = text.lstrip("-").lstrip("0")
+    if len(digits) > 19 or not BIGINT_MIN <= int(text) <= BIGINT_MAX:
         raise OverflowError
     return IntegerLiteral(int(text))
 

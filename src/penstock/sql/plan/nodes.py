@@ -30,7 +30,11 @@ class Node(msgspec.Struct, frozen=True, tag_field="node", tag=True, kw_only=True
 
 
 class SourceNode(Node, frozen=True, kw_only=True):
-    """Reads a topic. For a table, records without a value delete their key."""
+    """Reads a topic. For a table, records without a value delete their key.
+
+    Of a stream they are no rows, unless `keeps_empty`: then they are marked like deletions and go into the result as
+    records without a value.
+    """
 
     name: str
     kind: Kind
@@ -41,6 +45,12 @@ class SourceNode(Node, frozen=True, kw_only=True):
     prefix: str = ""
     timestamp: TimestampColumn | None = None
     windowed: WindowedKey | None = None
+    keeps_empty: bool = False
+
+    @property
+    def marks_deletions(self) -> bool:
+        """Whether rows say that their record had no value."""
+        return self.kind == "TABLE" or self.keeps_empty
 
 
 class FilterNode(Node, frozen=True, kw_only=True):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from penstock.sql.catalog.catalog import Catalog
 from penstock.sql.expressions.nodes import Column
 from penstock.sql.functions.registry import FunctionRegistry
@@ -19,7 +21,7 @@ from penstock.sql.plan.checks import check_emission, check_form, check_sources, 
 from penstock.sql.plan.draft import Draft, KeyPart, Request, SinkRequest
 from penstock.sql.plan.filtering import filter_rows
 from penstock.sql.plan.joins import SYNTHETIC_KEY, Joined, join_sources
-from penstock.sql.plan.nodes import QueryPlan
+from penstock.sql.plan.nodes import PlanNode, ProjectNode, QueryPlan, SourceNode
 from penstock.sql.plan.partitioning import flat_map, partition
 from penstock.sql.plan.projecting import project
 from penstock.sql.plan.scope import Scope, scope_of
@@ -114,7 +116,7 @@ def _finish(draft: Draft) -> Planned:
         query_id=request.query_id,
         text=request.text,
         kind=kind,
-        root=projected.draft.node,
+        root=projected.draft.node if sink is None else _copying_empty(projected.draft.node),
         schema=projected.schema,
         sink=sink,
         windowed=draft.windowed,
@@ -124,3 +126,13 @@ def _finish(draft: Draft) -> Planned:
         properties=dict(request.properties),
     )
     return Planned(plan=plan, warnings=draft.warnings)
+
+
+def _copying_empty(root: PlanNode) -> PlanNode:
+    """A query that only selects copies records without a value, as ksqlDB does; anything else drops them."""
+    match root:
+        case ProjectNode(input=SourceNode(kind="STREAM") as source):
+            source = msgspec.structs.replace(source, keeps_empty=True)
+            return msgspec.structs.replace(root, input=source)
+        case _:
+            return root

@@ -47,8 +47,11 @@ def project(draft: Draft) -> Projected:
 
 
 def _selected(draft: Draft, part: KeyPart) -> list[NamedExpression]:
-    """The items that select a part of the key. A persistent query may do so once; AS_VALUE copies."""
-    items = [item for item in draft.items if item.expression in part.equals]
+    """The items that select a part of the key, the left-most side of a join first.
+
+    A persistent query may select the same one once; AS_VALUE copies.
+    """
+    items = [item for expression in part.equals for item in draft.items if item.expression == expression]
     same = [item for item in items if item.expression == items[0].expression]
     if draft.request.persistent and len(same) > 1:
         names = " and ".join(sorted(item.name for item in same))

@@ -94,11 +94,16 @@ class Scope:
         return format_expression(rewrite(expression, unplace))
 
     def _placed(self, column: Column, clause: str) -> Expression:
-        if column.source is None and column.name in self.extra:
+        if column.name in self.extra and (column.source is None or self._is_new_bound(column)):
             return self.extra[column.name]
         if self.is_join and column == Column(ROWTIME):
             return column
         return Column(self._owner(column, clause).plan_name(column.name))
+
+    def _is_new_bound(self, column: Column) -> bool:
+        """`s.WINDOWSTART`, where it is the query that makes windows of the rows of s."""
+        source = self.source(column.source or "")
+        return column.name in WINDOW_COLUMNS and source is not None and source.source.windowed is None
 
     def _owner(self, column: Column, clause: str) -> ScopedSource:
         candidates = [each for each in self.sources if column.source in (None, each.alias)]

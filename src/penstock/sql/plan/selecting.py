@@ -10,7 +10,7 @@ from penstock.sql.errors import SemanticError
 from penstock.sql.expressions.nodes import Column, Expression, FieldAccess, NamedExpression
 from penstock.sql.expressions.text import format_expression
 from penstock.sql.expressions.typing import infer
-from penstock.sql.plan.draft import Draft
+from penstock.sql.plan.draft import Draft, Request
 from penstock.sql.plan.joins import SYNTHETIC_KEY
 from penstock.sql.plan.scope import Scope, ScopedSource
 from penstock.sql.schema import RESERVED_NAMES, WINDOW_COLUMNS
@@ -90,16 +90,17 @@ def _star(draft: Draft, alias: str | None) -> Iterator[NamedExpression]:
         yield NamedExpression(SYNTHETIC_KEY, scope.extra[SYNTHETIC_KEY])
     for source in scope.sources:
         if alias in (None, source.alias):
-            yield from _columns_of(source, windows=not draft.request.persistent)
+            yield from _columns_of(source, draft.request)
 
 
-def _columns_of(source: ScopedSource, *, windows: bool) -> Iterator[NamedExpression]:
-    """Key, window bounds, values: the order in which ksqlDB shows a row."""
+def _columns_of(source: ScopedSource, request: Request) -> Iterator[NamedExpression]:
+    """Key, window bounds, values: the order in which ksqlDB shows a row. A key that PARTITION BY replaces goes last."""
     schema = source.source.schema
-    bounds = tuple(WINDOW_COLUMNS) if windows and source.source.windowed else ()
+    bounds = tuple(WINDOW_COLUMNS) if not request.persistent and source.source.windowed else ()
     names = [column.name for column in schema.columns]
-    keys = len(schema.key)
-    for name in (*names[:keys], *bounds, *names[keys:]):
+    key, values = names[: len(schema.key)], names[len(schema.key) :]
+    replaced = bool(request.query.partition_by) and not request.query.group_by
+    for name in (*values, *key) if replaced else (*key, *bounds, *values):
         yield NamedExpression(source.plan_name(name), Column(source.plan_name(name)))
 
 

@@ -37,6 +37,8 @@ def make_sink(projected: Projected, sink: SinkRequest) -> tuple[Projected, Sink]
     if sink.target is not None:
         return _into(projected, sink.target)
     origin, properties, schema = projected.draft.scope.sources[0].source, sink.properties, projected.schema
+    if not schema.key and properties.key_format not in (None, "NONE"):
+        raise SemanticError("Key format specified for stream without key columns.", hint="Leave out KEY_FORMAT.")
     made = Sink(
         name=sink.name,
         kind=sink.kind,

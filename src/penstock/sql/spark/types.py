@@ -48,7 +48,7 @@ def source_schema(source: SourceNode) -> spark.StructType:
     columns |= PSEUDO_COLUMNS
     if source.windowed is not None:
         columns |= WINDOW_COLUMNS
-    if source.kind == "TABLE":
+    if source.marks_deletions:
         columns[DELETED] = BOOLEAN
     return spark.StructType(
         [spark.StructField(source.prefix + name, spark_type(kind)) for name, kind in columns.items()]

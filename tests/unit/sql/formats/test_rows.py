@@ -107,6 +107,20 @@ def test_a_record_without_a_value_is_no_row_of_a_stream(nothing: bytes | None) -
 
 
 @pytest.mark.parametrize("nothing", [None, b"null"])
+def test_a_record_without_a_value_goes_on_where_a_stream_keeps_it(nothing: bytes | None) -> None:
+    kept = source(keeps_empty=True)
+    decoded = RowDecoder(kept).decode(raw((long(1), nothing), (None, nothing), (long(2), b'{"name":"x"}')))
+    assert [(row["ID"], row["NAME"], row["__DELETED"]) for row in rows(decoded)] == [
+        (1, None, True),
+        (None, None, True),
+        (2, "x", False),
+    ]
+    encoded = RowEncoder(sink()).encode(pa.Table.from_batches([decoded.batch]))
+    assert encoded.keys == [long(1), None, long(2)]
+    assert encoded.values == [None, None, b'{"NAME":"x"}']
+
+
+@pytest.mark.parametrize("nothing", [None, b"null"])
 def test_a_record_without_a_value_deletes_in_a_table(nothing: bytes | None) -> None:
     decoded = RowDecoder(source(kind="TABLE")).decode(raw((long(1), nothing), (long(2), b"{}")))
     assert [(row["ID"], row["__DELETED"]) for row in rows(decoded)] == [(1, True), (2, False)]
@@ -218,6 +232,33 @@ def test_delimited_lines(line: str, values: list[Any]) -> None:
     assert [each.to_pylist()[0] for each in again.arrays] == values
 
 
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ((7, "a b", 1.0), "7,a b,1.0"),
+        ((-7, "-b", -1.0), '"-7",-b,-1.0'),
+        ((1, "#x", None), '1,"#x",'),
+        ((1, "x#", 1e7), "1,x#,1.0E7"),
+        ((1, "!", 0.0001), '1,"!",1.0E-4'),
+        ((1, " x", 123456.5), '1," x",123456.5'),
+        ((1, "x ", None), '1,"x ",'),
+        ((1, "a\nb", None), '1,"a\nb",'),
+        ((1, 'say "hi"', None), '1,"say ""hi""",'),
+        ((None, "", float("nan")), ",,NaN"),
+    ],
+)
+def test_delimited_values_are_quoted_where_ksqldb_quotes_them(values: tuple[Any, ...], line: str) -> None:
+    codec = value_codec(DELIMITED, columns(A=INTEGER, B=STRING, C=DOUBLE))
+    assert codec.write([[value] for value in values], 1) == [line.encode()]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("", b'""'), (None, b""), ("é", '"é"'.encode()), ("_a", b'"_a"'), ("0", b"0")]
+)
+def test_the_first_delimited_value_is_quoted_more_often(text: str | None, line: bytes) -> None:
+    assert value_codec(DELIMITED, columns(A=STRING)).write([[text]], 1) == [line]
+
+
 @pytest.mark.parametrize("line", ["1,x", "1,x,2,true,1,7", "x,x,2,true,1", '1,"x,2,true,1', "1,x,2,true,12345"])
 def test_a_delimited_line_that_does_not_fit_is_an_error(line: str) -> None:
     assert list(value_codec(DELIMITED, DELIMITED_COLUMNS).read(pa.array([line.encode()])).errors) == [0]
@@ -320,6 +361,26 @@ def test_keys_of_several_columns_are_an_object_and_no_key_if_all_are_null() -> N
     assert encoder.encode_row({}, {})[0] is None
     table = table_of(A=pa.array([1, None], pa.int32()), B=["x", None], NAME=["n", "n"], ROWTIME=[1, 1])
     assert encoder.encode(table).keys == [b'{"A":1,"B":"x"}', None]
+
+
+@pytest.mark.parametrize("form", [KAFKA, JSON, DELIMITED])
+def test_a_single_key_column_that_is_null_is_no_key(form: Format) -> None:
+    encoder = RowEncoder(sink(key_format=form))
+    assert encoder.encode_row({"ID": None}, {})[0] is None
+    assert encoder.encode(table_of(ID=pa.array([None], pa.int64()), NAME=["n"], ROWTIME=[1])).keys == [None]
+
+
+def test_doubles_that_json_has_no_number_for_are_text() -> None:
+    schema = Schema(value=columns(A=DOUBLE, B=Array(DOUBLE), C=Map(STRING, DOUBLE)))
+    nan, infinity = float("nan"), float("inf")
+    encoder = RowEncoder(sink(schema))
+    written = encoder.encode_row({}, {"A": nan, "B": [infinity, None, 1.5], "C": {"x": -infinity}})[1]
+    assert written == b'{"A":"NaN","B":["Infinity",null,1.5],"C":{"x":"-Infinity"}}'
+    largest = 1.7976931348623157e308
+    assert encoder.encode(table_of(A=[largest, largest], B=[None] * 2, C=[None] * 2, ROWTIME=[1, 1])).values[0] == (
+        b'{"A":1.7976931348623157e308,"B":null,"C":null}'
+    )
+    assert rows(RowDecoder(source(schema)).decode(raw((None, written))))[0]["B"] == [infinity, None, 1.5]
 
 
 def test_a_single_json_key_is_not_wrapped() -> None:

@@ -37,6 +37,7 @@ A, B, C = n.Column("A"), n.Column("B"), n.Column("C")
         ("1.50", n.DecimalLiteral("1.50")),
         (".5", n.DecimalLiteral("0.5")),
         ("1e3", n.DoubleLiteral(1000.0)),
+        ("000009223372036854775807", n.IntegerLiteral(2**63 - 1)),
         ("'it''s; --x'", n.StringLiteral("it's; --x")),
         ("a[-1]['k']", n.Subscript(n.Subscript(A, n.IntegerLiteral(-1)), n.StringLiteral("k"))),
         ("t.a->b->`c`", n.FieldAccess(n.FieldAccess(n.Column("A", "T"), "B"), "c")),

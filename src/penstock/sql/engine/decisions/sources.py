@@ -18,6 +18,8 @@ def create_source(statement: CreateSource, situation: Situation) -> Decision:
     if existing is not None and not statement.or_replace:
         return name_taken(statement.kind, existing, allowed=statement.if_not_exists)
     source = declare_source(statement, situation.text)
+    if statement.or_replace and source.read_only:
+        raise _not_replaceable(source)
     if existing is not None:
         check_source_replaced(existing, source)
     properties = read_properties(statement.properties)
@@ -27,10 +29,7 @@ def create_source(statement: CreateSource, situation: Situation) -> Decision:
 
 def check_source_replaced(old: Source, new: Source) -> None:
     if old.read_only or new.read_only:
-        raise SemanticError(
-            f"Cannot add {new.kind.lower()} '{new.name}': CREATE OR REPLACE is not supported on source "
-            f"{new.kind.lower()}s."
-        )
+        raise _not_replaceable(new)
     if old.query_id is not None:
         raise SemanticError(
             f"Cannot add {new.kind.lower()} '{new.name}': a query writes it.",
@@ -49,6 +48,14 @@ def check_source_replaced(old: Source, new: Source) -> None:
                 hint="Drop it and create it anew.",
             )
     check_schema_grows(new.name, old.schema, new.schema)
+
+
+def _not_replaceable(source: Source) -> SemanticError:
+    kind = source.kind.lower()
+    return SemanticError(
+        f"Cannot add {kind} '{source.name}': CREATE OR REPLACE is not supported on source {kind}s.",
+        hint="Drop it first.",
+    )
 
 
 def alter_source(statement: AlterSource, situation: Situation) -> Decision:

@@ -28,7 +28,7 @@ def _text(arguments: Sequence[str], types: Sequence[SqlType], order: str, latest
     # A list of structs, or Spark would leave its nulls out.
     rows = f"{choose}(struct({value} as value), {order}, {size}){condition}"
     values = f"transform({rows}, `lambda row` -> `lambda row`.value)"
-    return f"reverse({values})" if latest else values
+    return f"coalesce({f'reverse({values})' if latest else values}, array())"
 
 
 def _add(latest: bool) -> Any:
@@ -37,7 +37,7 @@ def _add(latest: bool) -> Any:
         numbers = [each for each in options if not isinstance(each, bool)]
         ignore_nulls = all(each for each in options if isinstance(each, bool))
         if value is None and ignore_nulls:
-            return state
+            return state or [numbers[0] if numbers else None, []]
         rows = [*(state[1] if state else []), [order, value]]
         return _chosen(numbers[0] if numbers else None, rows, latest)
 
@@ -63,13 +63,15 @@ def _result(state: list[Any]) -> Any:
     if not state:
         return None
     values = [value for _order, value in state[1]]
-    return values[0] if state[0] is None else values
+    if state[0] is None:
+        return values[0] if values else None
+    return values
 
 
 def _by_offset(name: str, latest: bool, description: str) -> AggregateFunction:
     return AggregateFunction(
         name=name,
-        description=description + " Nulls are passed over, unless `ignoreNulls` is false.",
+        description=description + " Nulls are passed over, unless `ignoreNulls` is false; an array may be empty.",
         signatures=_SIGNATURES,
         initial=list,
         add=_add(latest),

@@ -68,7 +68,18 @@ def _spark_set(arguments: Sequence[str], _types: Sequence[SqlType], _order: str)
 
 def _sorted_set(values: list[Any]) -> list[Any]:
     """Smallest first, null last."""
-    return sorted(values, key=lambda value: (value is None, value if value is not None else 0))
+    return sorted(values, key=_rank)
+
+
+def _rank(value: Any) -> Any:
+    """Something that orders values of one type as Spark does: fields in turn, nulls last."""
+    if value is None:
+        return (True,)
+    if isinstance(value, dict):
+        return (False, [_rank(each) for each in value.values()])
+    if isinstance(value, list):
+        return (False, [_rank(each) for each in value])
+    return (False, value)
 
 
 def _add_to_set(state: list[Any], arguments: Sequence[Any], _order: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from penstock.sql.plan.nodes import (
     StreamTableJoinNode,
     TableTableJoinNode,
 )
-from penstock.sql.plan.walk import nodes
+from penstock.sql.plan.walk import nodes, source_nodes
 from penstock.sql.schema import ROWTIME, WINDOWEND, WINDOWSTART
 from penstock.sql.spark.operators.aggregate import aggregate_rows
 from penstock.sql.spark.operators.context import BuildContext, BuiltQuery, Query
@@ -43,10 +43,15 @@ def build(plan: QueryPlan, context: BuildContext) -> BuiltQuery:
     tables = [node.table for node in nodes(plan.root) if isinstance(node, StreamTableJoinNode)]
     rows = _rows_of(query, plan.root)
     frame = rows.frame
-    if plan.kind == "STREAM" and rows.deleted is not None:
+    if not _may_be_empty(plan) and rows.deleted is not None:
         frame = frame.where(~column(rows.deleted))
     frame = frame.select(*_result_columns(plan, rows))
     return BuiltQuery(frame=frame, output_mode=query.output_mode, tables=tuple(tables))
+
+
+def _may_be_empty(plan: QueryPlan) -> bool:
+    """Whether records of the result may have no value."""
+    return plan.kind == "TABLE" or any(node.keeps_empty for node in source_nodes(plan.root))
 
 
 def _check_one_changing_result(root: PlanNode) -> None:
@@ -94,7 +99,7 @@ def _result_columns(plan: QueryPlan, rows: Rows) -> list[Column]:
     if plan.windowed is not None and rows.window is not None:
         start, end = rows.window
         selected += [column(start).alias(WINDOWSTART), column(end).alias(WINDOWEND)]
-    if plan.kind == "TABLE":
+    if _may_be_empty(plan):
         deleted = sf.lit(False) if rows.deleted is None else column(rows.deleted)
         selected.append(deleted.alias(DELETED))
     return selected

@@ -33,7 +33,7 @@ class BuiltQuery:
     """`tables` are looked up by the query: they must have caught up before a batch runs.
 
     The frame has the columns of the plan's schema, ROWTIME, WINDOWSTART and WINDOWEND when windowed, and `__DELETED`
-    for a table.
+    where records may have no value: for a table, and for a stream that copies such records.
     """
 
     frame: DataFrame

@@ -35,7 +35,7 @@ def source_rows(query: Query, node: SourceNode) -> Rows:
         key=prefixed(*(each.name for each in node.schema.key)),
         rowtime=node.prefix + ROWTIME,
         order=prefixed(ROWPARTITION, ROWOFFSET),
-        deleted=node.prefix + DELETED if node.kind == "TABLE" else None,
+        deleted=node.prefix + DELETED if node.marks_deletions else None,
         window=None if node.windowed is None else (node.prefix + WINDOWSTART, node.prefix + WINDOWEND),
     )
 
