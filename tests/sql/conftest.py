@@ -33,12 +33,17 @@ def new_parts(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> NewParts:
     """Makes SQL servers without HTTP, each with a broker of its own, or with the one that is given."""
     numbers = itertools.count(1)
 
-    def make(stack: ExitStack, bootstrap_servers: str | None = None, data_dir: Path | None = None) -> Parts:
+    def make(
+        stack: ExitStack,
+        bootstrap_servers: str | None = None,
+        data_dir: Path | None = None,
+        service_id: str | None = None,
+    ) -> Parts:
         if bootstrap_servers is None:
             bootstrap_servers = stack.enter_context(EphemeralBroker(BROKER)).bootstrap_servers
         flags = {
             "bootstrap.servers": bootstrap_servers,
-            "ksql.service.id": f"test{next(numbers)}_",
+            "ksql.service.id": service_id or f"test{next(numbers)}_",
             "penstock.sql.data.dir": str(data_dir or tmp_path_factory.mktemp("sql")),
         }
         parts = build_parts(load_config(None, flags), spark)

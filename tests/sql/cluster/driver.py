@@ -13,9 +13,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from penstock.sql.server.config import load_config
 from penstock.sql.server.parts import build_parts
+from penstock.sql.server.service import EngineService
 from penstock.sql.spark.driver.session import SessionSettings, start_session, stop_session
 from penstock.testing import EphemeralBroker
 from tests.sql.scenario import ScenarioRunner
+from tests.unit.sql.server.fakes import serving
 
 SPARK = {
     "spark.driver.host": "127.0.0.1",
@@ -44,8 +46,11 @@ def main(master: str, data_dir: str, checkpoints: str, executor_python: str, *sc
                     "penstock.sql.data.dir": f"{data_dir}/{name}",
                     "penstock.sql.checkpoint.uri": Path(checkpoints, name).as_uri(),
                 }
+                service = EngineService(flags["ksql.service.id"], {})
+                flags["ksql.advertised.listener"] = stack.enter_context(serving(service))
                 parts = build_parts(load_config(None, flags), spark)
                 stack.callback(parts.close)
+                service.use(parts)
                 ScenarioRunner(parts)(Path(__file__).parents[1] / "scenarios" / f"{name}.test")
             print("passed", name, flush=True)
     finally:

@@ -14,7 +14,7 @@ import pytest
 from tests.sql.cluster.standalone import java_is_whole, other_user, plain_python, standalone_cluster
 
 DRIVER = Path(__file__).parent / "driver.py"
-SCENARIOS = ("filter", "tables")
+SCENARIOS = ("filter", "tables", "join_stream_table")
 
 
 @pytest.fixture

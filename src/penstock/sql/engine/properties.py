@@ -11,10 +11,13 @@ from typing import Any, Final
 from penstock.sql.errors import SemanticError
 
 STARTING: Final = "auto.offset.reset"
+FAIL_ON_DATA_LOSS: Final = "penstock.fail.on.data.loss"
+"""Whether a query stops when records that it was to read are gone: deleted by retention, or with their topic."""
 
 _PREFIXES_DROPPED: Final = ("ksql.streams.consumer.", "ksql.streams.", "consumer.")
 _CHOICES: Final = {
     STARTING: ("earliest", "latest"),
+    FAIL_ON_DATA_LOSS: ("true", "false"),
     "processing.guarantee": ("exactly_once", "exactly_once_v2", "at_least_once"),
 }
 _SETTABLE: Final = frozenset({

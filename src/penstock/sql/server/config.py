@@ -8,7 +8,7 @@ queries. Any other key has no effect and is told.
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -19,7 +19,7 @@ from penstock.base.config.rules import BadValueError, NonEmpty, OneOf
 from penstock.base.config.sources import Setting
 from penstock.base.config.text import closest
 from penstock.client.config import KEYS as CLIENT_KEYS
-from penstock.sql.server.listening import parse_listeners
+from penstock.sql.server.listening import Listener, parse_listeners
 
 T = TypeVar("T")
 
@@ -113,6 +113,10 @@ class ServerConfig:
             return advertised.rstrip("/")
         first = parse_listeners(self[LISTENERS])[0]
         return replace(first, host=socket.gethostname() if first.host in _ALL_ADDRESSES else first.host).url
+
+    def listening_on(self, listeners: Sequence[Listener]) -> ServerConfig:
+        """With the ports that were bound, where any free one was asked for."""
+        return replace(self, values={**self.values, LISTENERS.name: ",".join(each.url for each in listeners)})
 
     @property
     def shown(self) -> dict[str, str]:

@@ -22,5 +22,5 @@ class LookupEndpoint:
 
     async def rows(self, request: Request) -> Response:
         question = await read_bytes(request, KEYS_BYTES_MAX)
-        found = await self._workers.statement(self._service.find_rows, request.path_params["name"], question)
+        found = await self._workers.query(self._service.find_rows, request.path_params["name"], question)
         return Response(found, media_type=ARROW)

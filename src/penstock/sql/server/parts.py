@@ -118,6 +118,7 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
             data_dir=data_dir,
             checkpoint_uri=config.checkpoint_uri,
             shuffle_partitions=config[keys.SHUFFLE_PARTITIONS],
+            lookup_url=None if str(session.sparkContext.master).startswith("local") else config.advertised_url,
         )
         runner = SparkRunner(session, kafka, stores, functions, settings, processing_log.tell)
         stack.callback(runner.close)

@@ -41,10 +41,10 @@ class Ready:
 
 class SqlServer:
     def __init__(self, config: ServerConfig, build: Callable[[ServerConfig], Parts] = build_parts) -> None:
-        self._config = config
         self._build = build
         self._service = EngineService(config[keys.SERVICE_ID], config.query)
         self._http = HttpServer(parse_listeners(config[keys.LISTENERS]))
+        self._config = config.listening_on(self._http.listeners)
         self._workers = Workers()
         self._building: asyncio.Future[Parts] | None = None
         self._parts: Parts | None = None

@@ -9,15 +9,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.sql import processing_log
+from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS, STARTING
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess, query_group
 from penstock.sql.plan.nodes import QueryPlan, SourceNode
+from penstock.sql.spark.lookup import rows_url
 from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
 from penstock.sql.spark.source.frame import SourceOptions, source_frame
 from penstock.sql.stores.stores import OpenTable, Stores
 
 _MAX_ROWS_PER_TRIGGER = 200_000
-_STARTING_PROPERTY = "auto.offset.reset"
 _OPTIONS = re.compile(r"StreamingRelationV2 \S+ (\w+), \S+ \[.*\], (\[[^\[\]]*#[^\[\]]*\]).*")
 
 
@@ -38,12 +39,14 @@ class Builder:
         stores: Stores,
         functions: FunctionRegistry,
         shuffle_partitions: int,
+        lookup_url: str | None = None,
     ) -> None:
         self.spark = spark
         self._kafka = kafka
         self._stores = stores
         self._functions = functions
         self._shuffle_partitions = shuffle_partitions
+        self._lookup_url = lookup_url
         self._checked: tuple[QueryPlan, Built] | None = None
 
     def check(self, plan: QueryPlan) -> None:
@@ -62,7 +65,7 @@ class Builder:
             spark=session,
             functions=self._functions,
             source_frame=lambda node: self._source_frame(session, plan, node),
-            store_path=lambda node: str(self._table(node).store.path),
+            store_path=self._store_path,
             shuffle_partitions=self._shuffle_partitions,
         )
         query = build(plan, context)
@@ -77,13 +80,19 @@ class Builder:
         options = SourceOptions(
             bootstrap_servers=self._kafka.bootstrap_servers,
             client_properties=dict(self._kafka.properties),
-            starting=str(plan.properties.get(_STARTING_PROPERTY, "latest")),
+            starting=str(plan.properties.get(STARTING, "latest")),
             group_id=query_group(self._kafka.service_id, plan.query_id),
             logger=f"processing.{plan.query_id}",
             processing_log=processing_log.topic_name(self._kafka.service_id),
             max_rows_per_trigger=_MAX_ROWS_PER_TRIGGER,
+            fail_on_data_loss=str(plan.properties.get(FAIL_ON_DATA_LOSS, "true")).lower() != "false",
         )
         return source_frame(session, node, options)
+
+    def _store_path(self, node: SourceNode) -> str:
+        """Where Spark's workers find the rows of a table: its file, or this server when they may be elsewhere."""
+        path = self._table(node).store.path
+        return str(path) if self._lookup_url is None else rows_url(self._lookup_url, node.name)
 
     def _table(self, node: SourceNode) -> OpenTable:
         return self._stores.open(unprefixed(node))

@@ -7,14 +7,19 @@ order, with a column `__FOUND` that says for which keys there is one (`answer`).
 
 from __future__ import annotations
 
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
 
+from penstock.sql.errors import EngineError
 from penstock.sql.formats.python_values import to_python
 from penstock.sql.schema import PSEUDO_COLUMNS
 from penstock.sql.spark.values import arrow_array
@@ -25,6 +30,7 @@ FOUND = "__FOUND"
 _KEY = "key"
 _COLUMNS = b"columns"
 _TIMEOUT_S = 60.0
+_NOT_READY_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +79,29 @@ def found_batch(rows: Sequence[dict[str, Any] | None], columns: Sequence[tuple[s
     return pa.RecordBatch.from_arrays(arrays, [FOUND, *(name for name, _ in columns)])
 
 
+def rows_url(server: str, table: str) -> str:
+    """Where the server at this address answers for a table."""
+    return f"{server.rstrip('/')}/internal/tables/{quote(table, safe='')}/rows"
+
+
 def _ask(url: str, keys: pa.Array, names: Sequence[str]) -> pa.RecordBatch:
-    request = urllib.request.Request(url, data=to_ipc(keys_batch(keys, names)), method="POST")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-        return from_ipc(answer.read())
+    question = to_ipc(keys_batch(keys, names))
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        request = urllib.request.Request(url, data=question, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                return from_ipc(answer.read())
+        except HTTPError as error:
+            # A server that starts runs its queries before it answers.
+            if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+                raise EngineError(f"The SQL server refused rows of a table at {url}: {error}") from None
+            time.sleep(_NOT_READY_PAUSE_S)
+        except URLError as error:
+            raise EngineError(
+                f"The SQL server cannot be asked for rows of a table at {url}: {error.reason}.",
+                hint="Set ksql.advertised.listener to an address of the server that Spark's executors reach.",
+            ) from None
 
 
 def keys_batch(keys: pa.Array, names: Sequence[str]) -> pa.RecordBatch:

@@ -5,28 +5,26 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.errors import EngineError
-from penstock.sql.spark.running.markers import Marker, verdict
+from penstock.sql.spark.running.markers import Home, Marker, verdict
 
-MARKER = Marker(checkpoint_id="c1", batch_id=7, offsets=('{"t":{"0":10}}',))
+HOME = Home(checkpoint_id="c1", plan_version=1, shuffle_partitions="2", state_provider="p")
+MARKER = Marker(home=HOME, batch_id=7, offsets=('{"t":{"0":10}}',))
 
 
 @pytest.mark.parametrize(
-    ("marker", "checkpoint_id", "batch_id", "offsets", "expected"),
+    ("marker", "batch_id", "offsets", "expected"),
     [
-        (None, "c1", 0, (), "new"),
-        (MARKER, "c1", 8, ('{"t":{"0":12}}',), "new"),
-        (MARKER, "c1", 7, ('{"t":{"0":10}}',), "done"),
-        (MARKER, "c1", 6, ('{"t":{"0":8}}',), "done"),
-        (MARKER, "c2", 7, ('{"t":{"0":99}}',), "new"),
+        (Marker(home=HOME), 0, (), "new"),
+        (MARKER, 8, ('{"t":{"0":12}}',), "new"),
+        (MARKER, 7, ('{"t":{"0":10}}',), "done"),
+        (MARKER, 6, ('{"t":{"0":8}}',), "done"),
     ],
-    ids=["first", "next", "repeated", "older", "rebuilt"],
+    ids=["first", "next", "repeated", "older"],
 )
-def test_a_batch_is_written_once(
-    marker: Marker | None, checkpoint_id: str, batch_id: int, offsets: tuple[str, ...], expected: str
-) -> None:
-    assert verdict(marker, checkpoint_id=checkpoint_id, batch_id=batch_id, offsets=offsets) == expected
+def test_a_batch_is_written_once(marker: Marker, batch_id: int, offsets: tuple[str, ...], expected: str) -> None:
+    assert verdict(marker, batch_id=batch_id, offsets=offsets) == expected
 
 
 def test_the_same_batch_with_other_offsets_stops_the_query() -> None:
     with pytest.raises(EngineError, match="Batch 7 was committed"):
-        verdict(MARKER, checkpoint_id="c1", batch_id=7, offsets=('{"t":{"0":11}}',))
+        verdict(MARKER, batch_id=7, offsets=('{"t":{"0":11}}',))

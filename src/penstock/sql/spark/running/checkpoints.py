@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -12,16 +12,30 @@ _HEADER_LINES = 2
 """Of an offsets file: the version, and the batch's metadata; then one line per source."""
 
 
+def checkpoint_uri(folder_uri: str, query_id: str, checkpoint_id: str) -> str:
+    """Below the folder of all checkpoints."""
+    return f"{folder_uri.rstrip('/')}/{quote(query_id, safe='')}/{checkpoint_id}"
+
+
 class Checkpoint:
-    def __init__(self, spark: SparkSession, uri: str, checkpoint_id: str) -> None:
+    def __init__(self, spark: SparkSession, uri: str) -> None:
         self._spark = spark
         self.uri = uri
-        self.checkpoint_id = checkpoint_id
 
     def offsets(self, batch_id: int) -> tuple[str, ...]:
         """Where each source of the batch ends, as its source wrote it. Spark writes this before it runs a batch."""
         text = self._read(f"offsets/{batch_id}")
         return tuple(text.rstrip("\n").split("\n")[_HEADER_LINES:])
+
+    def create(self) -> None:
+        """The folder, with the permissions that Spark's settings give it."""
+        path = self._path("")
+        path.getFileSystem(self._hadoop_settings).mkdirs(path)
+
+    def exists(self) -> bool:
+        path = self._path("")
+        there: bool = path.getFileSystem(self._hadoop_settings).exists(path)
+        return there
 
     def delete(self) -> None:
         path = self._path("")

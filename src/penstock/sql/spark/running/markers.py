@@ -1,7 +1,9 @@
-"""Which batches of a query are committed: one record per query in a compacted topic of the service.
+"""What is known of each query: one record per query in a compacted topic of the service.
 
-The marker goes out in the transaction of the batch it tells of, so both are there or neither. It names the checkpoint
-(a rebuilt query counts its batches from 0 again), the batch, and the offsets where the batch's inputs ended.
+The record says with what the query's state was made (its home: which checkpoint, and what fits it), and which batch was
+committed last. It goes out in the transaction of that batch, so both are there or neither; the first one is written
+before there is a batch. All servers of a service read it: who takes a query over finds its checkpoint, or finds that it
+cannot be reached from there.
 """
 
 from __future__ import annotations
@@ -17,30 +19,46 @@ from penstock.sql.internal_topics import markers_topic
 from penstock.sql.kafka import KafkaAccess
 
 _POLL_MS = 200
+_NO_BATCH = -1
+
+
+class Home(msgspec.Struct, frozen=True, kw_only=True):
+    """What a query's state was made with: a checkpoint fits these and no others."""
+
+    checkpoint_id: str
+    plan_version: int
+    shuffle_partitions: str
+    state_provider: str
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    checkpoint_id: str
-    batch_id: int
-    offsets: tuple[str, ...]
+    """The last batch that was committed, and the offsets where its inputs ended."""
+
+    home: Home
+    batch_id: int = _NO_BATCH
+    offsets: tuple[str, ...] = ()
 
 
-def verdict(
-    marker: Marker | None, *, checkpoint_id: str, batch_id: int, offsets: tuple[str, ...]
-) -> Literal["new", "done"]:
+def verdict(marker: Marker, *, batch_id: int, offsets: tuple[str, ...]) -> Literal["new", "done"]:
     """Whether a batch is still to be written. Raises when the checkpoint and the marker contradict each other."""
-    if marker is None or marker.checkpoint_id != checkpoint_id or batch_id > marker.batch_id:
+    if batch_id > marker.batch_id:
         return "new"
     if batch_id == marker.batch_id and offsets != marker.offsets:
         raise EngineError(
-            f"Batch {batch_id} was committed up to {list(marker.offsets)}, and its checkpoint {checkpoint_id} now says "
-            f"{list(offsets)}: the checkpoint was changed from outside. Drop the query and create it again."
+            f"Batch {batch_id} was committed up to {list(marker.offsets)}, and its checkpoint "
+            f"{marker.home.checkpoint_id} now says {list(offsets)}: the checkpoint was changed from outside. "
+            "Drop the query and create it again."
         )
     return "done"
 
 
+def send_marker(producer: penstock.Producer, service_id: str, query_id: str, marker: Marker) -> None:
+    """As a part of the producer's transaction."""
+    producer.send(markers_topic(service_id), msgspec.json.encode(marker), query_id.encode(), partition=0)
+
+
 def read_marker(kafka: KafkaAccess, query_id: str) -> Marker | None:
-    """The last committed marker of a query."""
+    """The last committed marker of a query; None when it never ran, or was forgotten."""
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.auto.commit": False}
     partition = TopicPartition(markers_topic(kafka.service_id), 0)
     last: bytes | None = None
@@ -52,3 +70,9 @@ def read_marker(kafka: KafkaAccess, query_id: str) -> Marker | None:
                 if record.key == query_id.encode():
                     last = record.value
     return None if last is None else msgspec.json.decode(last, type=Marker)
+
+
+def forget_marker(kafka: KafkaAccess, query_id: str) -> None:
+    """The query is dropped: another of this name begins anew."""
+    with penstock.Producer(kafka.config(f"marker-{query_id}")) as producer:
+        producer.send(markers_topic(kafka.service_id), None, query_id.encode(), partition=0).result()

@@ -6,27 +6,28 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import msgspec
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 import penstock
+from penstock.base.errors import KafkaError
 from penstock.client.errors import ProducerFenced
 from penstock.sql.engine.ports import QueryState, QueryStatus
+from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS
 from penstock.sql.errors import EngineError
-from penstock.sql.internal_topics import markers_topic
 from penstock.sql.kafka import KafkaAccess
 from penstock.sql.plan.nodes import PLAN_VERSION, QueryPlan, Sink
 from penstock.sql.plan.results import retention_of, source_of
 from penstock.sql.spark.building import Builder
-from penstock.sql.spark.running.checkpoints import Checkpoint
-from penstock.sql.spark.running.markers import read_marker
+from penstock.sql.spark.running.checkpoints import Checkpoint, checkpoint_uri
+from penstock.sql.spark.running.markers import Home, Marker, forget_marker, read_marker, send_marker
 from penstock.sql.spark.running.reasons import reason_of
 from penstock.sql.spark.running.sink import Refused, TopicSink
 from penstock.sql.spark.running.starting import start_one_by_one
+from penstock.sql.spark.source.errors import LOSS_REMEDY
 from penstock.sql.stores.stores import OpenTable, Stores
 
 if TYPE_CHECKING:
@@ -34,48 +35,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_COMMIT_TIMEOUT_S = 30.0
 _DOOR_TIMEOUT_S = 30.0
+_MET_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
+"""What Spark says when another one has written to the checkpoint."""
 _RECORD_OVERHEAD_BYTES = 100
 _STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-
-
-class Home(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query's state was made with: a checkpoint fits these and no others."""
-
-    checkpoint_id: str
-    plan_version: int
-    shuffle_partitions: str
-    state_provider: str
-
-
-class QueryHomes:
-    """Remembers, per query, which checkpoint is its own."""
-
-    def __init__(self, folder: Path, checkpoint_uri: str) -> None:
-        self._folder = folder
-        self._checkpoint_uri = checkpoint_uri.rstrip("/")
-
-    def find(self, query_id: str) -> Home | None:
-        try:
-            return msgspec.json.decode(self._path(query_id).read_bytes(), type=Home)
-        except FileNotFoundError:
-            return None
-
-    def save(self, query_id: str, home: Home) -> None:
-        path = self._path(query_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(msgspec.json.encode(home))
-        partial.replace(path)
-
-    def forget(self, query_id: str) -> None:
-        self._path(query_id).unlink(missing_ok=True)
-
-    def uri(self, query_id: str, checkpoint_id: str) -> str:
-        return f"{self._checkpoint_uri}/{quote(query_id, safe='')}/{checkpoint_id}"
-
-    def _path(self, query_id: str) -> Path:
-        return self._folder / f"{quote(query_id, safe='')}.json"
 
 
 class PersistentQuery:
@@ -85,7 +50,6 @@ class PersistentQuery:
         builder: Builder,
         kafka: KafkaAccess,
         stores: Stores,
-        homes: QueryHomes,
         settings: RunnerSettings,
         tell: Callable[[list[bytes]], None],
     ) -> None:
@@ -93,7 +57,6 @@ class PersistentQuery:
         self._builder = builder
         self._kafka = kafka
         self._stores = stores
-        self._homes = homes
         self._settings = settings
         self._tell = tell
         self._state: QueryState = "RUNNING"
@@ -115,36 +78,85 @@ class PersistentQuery:
             self._failed(error)
 
     def _start(self) -> None:
-        plan = self._plan
+        plan, kafka = self._plan, self._kafka
         sink = _sink_of(plan)
-        self._producer = penstock.Producer(
-            self._kafka.config(
+        built = self._builder.build(plan)
+        # What cannot go on here is not taken away from a server where it can: look before fencing, and again after it.
+        if (marker := read_marker(kafka, plan.query_id)) is not None:
+            self._check_fits(marker.home, built.session)
+        self._producer = producer = penstock.Producer(
+            kafka.config(
                 f"query-{plan.query_id}",
-                {"transactional.id": f"{self._kafka.service_id}-{plan.query_id}", "linger.ms": 0},
+                {"transactional.id": f"{kafka.service_id}-{plan.query_id}", "linger.ms": 0},
             )
         )
-        self._producer.init_transactions()
-        marker = read_marker(self._kafka, plan.query_id)
-        built = self._builder.build(plan)
-        home = self._home(built.session.conf.get(_STATE_PROVIDER) or "")
-        built.session.conf.set("spark.sql.shuffle.partitions", home.shuffle_partitions)
-        uri = self._homes.uri(plan.query_id, home.checkpoint_id)
+        producer.init_transactions()
+        marker = read_marker(kafka, plan.query_id) or self._first_marker(producer, built.session)
+        self._check_fits(marker.home, built.session)
+        built.session.conf.set("spark.sql.shuffle.partitions", marker.home.shuffle_partitions)
+        checkpoint = self._checkpoint(built.session, marker.home)
         self._sink = TopicSink(
             query_id=plan.query_id,
+            service_id=kafka.service_id,
             sink=sink,
-            producer=self._producer,
-            marker_topic=markers_topic(self._kafka.service_id),
+            producer=producer,
             marker=marker,
-            checkpoint=Checkpoint(built.session, uri, home.checkpoint_id),
+            checkpoint=checkpoint,
             table=self._open_result(sink),
             looked_up=built.looked_up,
             refused=Refused(max_bytes=self._largest_record(sink.topic), tell=self._tell),
         )
         built.session.sparkContext.setLocalProperty("spark.scheduler.pool", plan.query_id)
         writer = built.query.frame.writeStream.queryName(plan.query_id).outputMode(built.query.output_mode)
-        self._streaming = start_one_by_one(writer.option("checkpointLocation", uri).foreachBatch(self._sink))
+        self._streaming = start_one_by_one(writer.option("checkpointLocation", checkpoint.uri).foreachBatch(self._sink))
         self._state = "RUNNING"
         log.info("%s runs", plan.query_id)
+
+    def _first_marker(self, producer: penstock.Producer, session: SparkSession) -> Marker:
+        """Of a query that never ran: its checkpoint is made first, so that one that is written down is there."""
+        home = Home(
+            checkpoint_id=uuid.uuid4().hex,
+            plan_version=PLAN_VERSION,
+            shuffle_partitions=str(self._settings.shuffle_partitions),
+            state_provider=_state_provider(session),
+        )
+        self._checkpoint(session, home).create()
+        marker = Marker(home=home)
+        producer.begin_transaction()
+        send_marker(producer, self._kafka.service_id, self._plan.query_id, marker)
+        producer.commit_transaction(_COMMIT_TIMEOUT_S)
+        return marker
+
+    def _checkpoint(self, session: SparkSession, home: Home) -> Checkpoint:
+        uri = checkpoint_uri(self._settings.checkpoint_uri, self._plan.query_id, home.checkpoint_id)
+        return Checkpoint(session, uri)
+
+    def _check_fits(self, home: Home, session: SparkSession) -> None:
+        query_id = self._plan.query_id
+        for what, made, now in (
+            ("plan version", home.plan_version, self._plan.version),
+            ("state store", home.state_provider, _state_provider(session)),
+        ):
+            if made != now:
+                raise EngineError(
+                    f"The state of query {query_id} was made with {what} {made}, and this server has {now}. "
+                    f"Set it back, or build the query again: {self._rebuild}"
+                )
+        checkpoint = self._checkpoint(session, home)
+        if not checkpoint.exists():
+            raise EngineError(
+                f"The checkpoint of query {query_id} is not at {checkpoint.uri}: it was removed, or the query belongs "
+                f"to another server with the service id {self._kafka.service_id}. Give both the same "
+                f"penstock.sql.checkpoint.uri, or build the query again: {self._rebuild}"
+            )
+
+    @property
+    def _rebuild(self) -> str:
+        """The command that forgets the query's state."""
+        name = _sink_of(self._plan).name
+        if self._plan.text.lstrip()[:6].upper() == "INSERT":
+            return f"TERMINATE {self._plan.query_id}; and INSERT INTO {name} again with the same statement."
+        return f"DROP {self._plan.kind} {name}; and create it again with the same statement."
 
     def _open_result(self, sink: Sink) -> OpenTable | None:
         """The store of the result, current before the first batch compares with it."""
@@ -159,28 +171,12 @@ class PersistentQuery:
             (config,) = admin.describe_configs([penstock.ConfigResource.topic(topic)]).values()
         return int(config["max.message.bytes"].value or 0) - _RECORD_OVERHEAD_BYTES
 
-    def _home(self, state_provider: str) -> Home:
-        query_id = self._plan.query_id
-        home = self._homes.find(query_id)
-        if home is None:
-            home = Home(
-                checkpoint_id=uuid.uuid4().hex,
-                plan_version=PLAN_VERSION,
-                shuffle_partitions=str(self._settings.shuffle_partitions),
-                state_provider=state_provider,
-            )
-            self._homes.save(query_id, home)
-        for what, made, now in (
-            ("plan version", home.plan_version, self._plan.version),
-            ("state store", home.state_provider, state_provider),
-        ):
-            if made != now:
-                raise EngineError(
-                    f"The state of query {query_id} was made with {what} {made}, and this server has {now}. "
-                    f"Set it back, or build the query again: DROP {self._plan.kind} {_sink_of(self._plan).name}; "
-                    "and create it with the same statement."
-                )
-        return home
+    @property
+    def _loss_remedy(self) -> str:
+        return (
+            f"To go on with what there is, SET '{FAIL_ON_DATA_LOSS}'='false'; and CREATE OR REPLACE it with the same "
+            f"statement. To begin anew, {self._rebuild}"
+        )
 
     def look_after(self) -> None:
         """Called now and then: notice that Spark stopped, and start again when it is time."""
@@ -198,12 +194,13 @@ class PersistentQuery:
 
     def _failed(self, error: Exception) -> None:
         ran_well = self._sink is not None and self._sink.rows_written > 0
+        fenced = isinstance(error, ProducerFenced) or (_MET_ANOTHER in str(error) and self._is_fenced())
         self._release()
         self._failures_in_a_row = 1 if ran_well else self._failures_in_a_row + 1
         self._state = "ERROR"
-        self._last_error = reason_of(error)
+        self._last_error = reason_of(error).replace(LOSS_REMEDY, self._loss_remedy)
         self._last_error_time_ms = time.time_ns() // 1_000_000
-        if isinstance(error, ProducerFenced):
+        if fenced:
             self._last_error = f"Another server runs the query {self._plan.query_id} now; this one left it."
             log.warning("%s", self._last_error)
             return
@@ -211,6 +208,21 @@ class PersistentQuery:
         pause_s = min(pause_s, self._settings.restart_backoff_max_s)
         self._next_start_s = time.monotonic() + pause_s
         log.warning("%s failed and starts again in %.0f s: %s", self._plan.query_id, pause_s, self._last_error)
+
+    def _is_fenced(self) -> bool:
+        """Two that write one checkpoint hinder each other. The one whose producer is the older one leaves."""
+        producer, sink = self._producer, self._sink
+        if producer is None or sink is None:
+            return False
+        try:
+            producer.begin_transaction()
+            send_marker(producer, self._kafka.service_id, self._plan.query_id, sink.marker)
+            producer.commit_transaction(_COMMIT_TIMEOUT_S)
+        except ProducerFenced:
+            return True
+        except KafkaError as error:
+            log.info("%s does not know whether it is fenced: %s", self._plan.query_id, error)
+        return False
 
     def pause(self) -> None:
         self.stop()
@@ -229,12 +241,11 @@ class PersistentQuery:
         self._release()
 
     def forget(self) -> None:
-        home = self._homes.find(self._plan.query_id)
-        if home is None:
-            return
-        uri = self._homes.uri(self._plan.query_id, home.checkpoint_id)
-        Checkpoint(self._builder.spark, uri, home.checkpoint_id).delete()
-        self._homes.forget(self._plan.query_id)
+        """Its checkpoint goes, wherever it was written; the next query of this name begins anew."""
+        marker = read_marker(self._kafka, self._plan.query_id)
+        if marker is not None:
+            self._checkpoint(self._builder.spark, marker.home).delete()
+            forget_marker(self._kafka, self._plan.query_id)
 
     def _release(self) -> None:
         producer, self._producer, self._streaming = self._producer, None, None
@@ -258,6 +269,10 @@ class PersistentQuery:
             output_rows=sink.rows_written if sink is not None else 0,
             lag=lag_of(progress),
         )
+
+
+def _state_provider(session: SparkSession) -> str:
+    return session.conf.get(_STATE_PROVIDER) or ""
 
 
 def _sink_of(plan: QueryPlan) -> Sink:

@@ -29,7 +29,7 @@ from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess
 from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.spark.building import Builder
-from penstock.sql.spark.running.persistent import PersistentQuery, QueryHomes
+from penstock.sql.spark.running.persistent import PersistentQuery
 from penstock.sql.spark.running.reasons import reason_of
 from penstock.sql.spark.running.transient import TransientQuery
 from penstock.sql.stores.stores import Stores
@@ -46,6 +46,8 @@ class RunnerSettings:
     checkpoint_uri: str
     """The folder of all checkpoints; any URI Spark can write."""
     shuffle_partitions: int = 2
+    lookup_url: str | None = None
+    """Where executors ask for rows of tables when they cannot read this machine's disk."""
     restart_backoff_s: float = 1.0
     restart_backoff_max_s: float = 60.0
 
@@ -62,8 +64,7 @@ class SparkRunner:
         settings: RunnerSettings,
         tell: Callable[[list[bytes]], None],
     ) -> None:
-        self.builder = Builder(spark, kafka, stores, functions, settings.shuffle_partitions)
-        self._homes = QueryHomes(settings.data_dir / "queries", settings.checkpoint_uri)
+        self.builder = Builder(spark, kafka, stores, functions, settings.shuffle_partitions, settings.lookup_url)
         self._kafka = kafka
         self._stores = stores
         self._settings = settings
@@ -119,7 +120,7 @@ class SparkRunner:
         old = self._queries.pop(plan.query_id, None)
         if old is not None:
             old.stop()
-        query = PersistentQuery(plan, self.builder, self._kafka, self._stores, self._homes, self._settings, self._tell)
+        query = PersistentQuery(plan, self.builder, self._kafka, self._stores, self._settings, self._tell)
         self._queries[plan.query_id] = query
         if paused:
             query.pause()

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import pyarrow
 from pyspark.sql import DataFrame
 
@@ -27,7 +26,7 @@ from penstock.sql.formats.encoding import RowEncoder
 from penstock.sql.plan.nodes import Sink
 from penstock.sql.spark.running.checkpoints import Checkpoint
 from penstock.sql.spark.running.closing import BatchDoor
-from penstock.sql.spark.running.markers import Marker, verdict
+from penstock.sql.spark.running.markers import Marker, send_marker, verdict
 from penstock.sql.stores.deletions import without_needless_deletions
 from penstock.sql.stores.stores import OpenTable
 
@@ -51,10 +50,10 @@ class TopicSink:
         self,
         *,
         query_id: str,
+        service_id: str,
         sink: Sink,
         producer: penstock.Producer,
-        marker_topic: str,
-        marker: Marker | None,
+        marker: Marker,
         checkpoint: Checkpoint,
         table: OpenTable | None,
         looked_up: Sequence[OpenTable],
@@ -64,11 +63,11 @@ class TopicSink:
         self.failure: Exception | None = None
         self.rows_written = 0
         self._query_id = query_id
+        self._service_id = service_id
         self._sink = sink
         self._encoder = RowEncoder(sink)
         self._producer = producer
-        self._marker_topic = marker_topic
-        self._marker = marker
+        self.marker = marker
         self._checkpoint = checkpoint
         self._table = table
         self._looked_up = looked_up
@@ -86,18 +85,13 @@ class TopicSink:
         for table in self._looked_up:
             table.wait_until_current()
         rows = frame.toArrow()
-        marker = Marker(
-            checkpoint_id=self._checkpoint.checkpoint_id,
-            batch_id=batch_id,
-            offsets=self._checkpoint.offsets(batch_id),
-        )
-        known = verdict(self._marker, checkpoint_id=marker.checkpoint_id, batch_id=batch_id, offsets=marker.offsets)
-        if known == "done":
+        offsets = self._checkpoint.offsets(batch_id)
+        if verdict(self.marker, batch_id=batch_id, offsets=offsets) == "done":
             log.info("%s: batch %d is committed already", self._query_id, batch_id)
             return
         records = self._records(rows)
         if records.num_rows:
-            self._commit(records, marker)
+            self._commit(records, Marker(home=self.marker.home, batch_id=batch_id, offsets=offsets))
             self.rows_written += records.num_rows
 
     def _records(self, rows: pyarrow.Table) -> pyarrow.Table:
@@ -138,9 +132,9 @@ class TopicSink:
         producer = self._producer
         producer.begin_transaction()
         deliveries = producer.send_many(self._sink.topic, records)
-        producer.send(self._marker_topic, msgspec.json.encode(marker), self._query_id.encode(), partition=0)
+        send_marker(producer, self._service_id, self._query_id, marker)
         producer.commit_transaction(_COMMIT_TIMEOUT_S)
-        self._marker = marker
+        self.marker = marker
         if self._table is not None:
             ends: dict[int, int] = {}
             for delivery in deliveries:

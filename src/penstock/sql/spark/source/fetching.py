@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock import Consumer, OffsetOutOfRange, TopicPartition, UnknownTopicOrPartition
 from penstock.sql.spark.source.clients import CONSUMERS
-from penstock.sql.spark.source.errors import DataLossError, SourceError
+from penstock.sql.spark.source.errors import LOSS_REMEDY, DataLossError, SourceError
 from penstock.sql.spark.source.options import ReadOptions
 from penstock.sql.spark.source.ranges import OffsetRange
 
@@ -117,16 +117,14 @@ def lost_error(wanted: OffsetRange, position: int, begin: int, end: int) -> Data
     if position > end:
         return DataLossError(
             f"Records of {wanted.partition} are missing: offset {position} was to be read, but the partition ends at "
-            f"{end}. The topic was made anew, or its log was cut. Start from a new checkpoint, or set "
-            f"failOnDataLoss=false to go on with what there is."
+            f"{end}. The topic was made anew, or its log was cut. {LOSS_REMEDY}"
         )
     return DataLossError(
         f"Records of {wanted.partition} are missing: offsets {position} to {min(begin, wanted.end) - 1} were deleted "
-        f"(retention) before they were read; the partition begins at {begin} now. Set failOnDataLoss=false to go on "
-        f"without them, or start from a new checkpoint."
+        f"(retention) before they were read; the partition begins at {begin} now. {LOSS_REMEDY}"
     )
 
 
 def _topic_gone(left: dict[TopicPartition, OffsetRange]) -> DataLossError:
     topics = ", ".join(sorted({partition.topic for partition in left}))
-    return DataLossError(f"The topic {topics} does not exist any more: it was deleted while it was read.")
+    return DataLossError(f"The topic {topics} does not exist any more: it was deleted while it was read. {LOSS_REMEDY}")

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from penstock import Consumer, TopicInfo, TopicPartition
 from penstock.sql.spark.source.admission import cut_by_time, proportional, rows_between
-from penstock.sql.spark.source.errors import DataLossError, SourceError
+from penstock.sql.spark.source.errors import LOSS_REMEDY, DataLossError, SourceError
 from penstock.sql.spark.source.offsets import EARLIEST, LATEST, Offsets, described
 from penstock.sql.spark.source.options import WATCH_MS, OffsetRule, ReadOptions
 from penstock.sql.spark.source.ranges import OffsetRange
@@ -140,7 +140,7 @@ class Planner:
             else f"The topic was made anew, or its log was cut: the query has read up to {described(shrunk)}, but the "
             f"partitions end at {described({tp: self._ends[tp] for tp in shrunk})}."
         )
-        told += " Start from a new checkpoint, or set failOnDataLoss=false to go on with what there is."
+        told += f" {LOSS_REMEDY}"
         if self._options.fail_on_data_loss:
             raise DataLossError(told)
         log.warning("%s", told)
@@ -202,7 +202,7 @@ class Planner:
             if known != topic.topic_id:
                 told = f"The topic {topic.name} was deleted and made anew while it was read."
                 if self._options.fail_on_data_loss:
-                    raise DataLossError(f"{told} Start from a new checkpoint, or set failOnDataLoss=false.")
+                    raise DataLossError(f"{told} {LOSS_REMEDY}")
                 log.warning("%s", told)
                 self._topic_ids[topic.name] = topic.topic_id
 
