@@ -49,7 +49,8 @@ TEXTS: Final[dict[Code, str]] = {
     Code.POLICY_VIOLATION: "the request breaks a policy of the cluster: ask those who run it",
     Code.OUT_OF_ORDER_SEQUENCE_NUMBER: "the broker misses earlier records of this producer",
     Code.DUPLICATE_SEQUENCE_NUMBER: "the broker has these records already",
-    Code.INVALID_PRODUCER_EPOCH: "a newer producer with the same transactional id has taken over: close this one",
+    Code.INVALID_PRODUCER_EPOCH: "the producer's epoch is not the newest: another producer has taken its transactional "
+    "id, or its transaction outlived transaction.timeout.ms",
     Code.INVALID_TXN_STATE: "the transaction is not in a state in which this can be done",
     Code.INVALID_PRODUCER_ID_MAPPING: "the producer id does not belong to the transactional id (any more)",
     Code.INVALID_TRANSACTION_TIMEOUT: "transaction.timeout.ms is larger than the broker's transaction.max.timeout.ms",

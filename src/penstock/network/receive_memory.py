@@ -5,8 +5,8 @@ everything else it does. So a few buffers are kept, and one is used again when n
 a `bytearray`, however it was sliced, holds one reference to it, so CPython's count of references tells. Where there is
 no such count, nothing is used again.
 
-What is larger than `KEPT_BYTES_MAX` is not kept, and beyond `HEAP_BYTES_MAX` it is mapped, so that the system gives
-pages as bytes arrive, whatever size was announced.
+What is larger than `KEPT_BYTES_MAX` is not kept, nor is more than `KEPT_TOTAL_MAX` in all; beyond `HEAP_BYTES_MAX`
+memory is mapped, so that the system gives pages as bytes arrive, whatever size was announced.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from collections.abc import Callable
 from typing import Final
 
 HEAP_BYTES_MAX: Final = 32 * 1024 * 1024
-KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
+KEPT_BYTES_MAX: Final = 8 * 1024 * 1024
+"""An answer has up to 1 MiB (`max.partition.fetch.bytes`) of each of some partitions, which one broker leads."""
+KEPT_TOTAL_MAX: Final = 3 * KEPT_BYTES_MAX
 KEPT_COUNT_MAX: Final = 4
 """Two answers that are being read, one that arrives, and one that may be larger than they."""
+_STEP_BYTES: Final = 1024 * 1024
 _WASTE_MAX: Final = 4
 """A buffer is used for an answer of a quarter of its size, not for a smaller one, whose records may be kept long."""
 
@@ -45,13 +48,18 @@ class ReceiveMemory:
         for index in range(len(kept)):
             if _count_references(kept[index]) == _UNUSED and size <= len(kept[index]) <= _WASTE_MAX * size:
                 return memoryview(kept[index])[:size]
-        # Sizes vary a little from answer to answer: a power of two fits the next one too.
-        buffer = bytearray(1 << (size - 1).bit_length())
+        buffer = bytearray(_rounded(size))
         self._keep(buffer)
         return memoryview(buffer)[:size]
 
     def _keep(self, buffer: bytearray) -> None:
-        """In place of the oldest, when there are enough."""
-        if len(self._kept) >= KEPT_COUNT_MAX:
-            del self._kept[0]
-        self._kept.append(buffer)
+        """In place of the oldest, when there is enough."""
+        kept = self._kept
+        while len(kept) >= KEPT_COUNT_MAX or (kept and sum(map(len, kept)) + len(buffer) > KEPT_TOTAL_MAX):
+            del kept[0]
+        kept.append(buffer)
+
+
+def _rounded(size: int) -> int:
+    """Sizes vary a little from answer to answer: what fits one should fit the next one too."""
+    return 1 << (size - 1).bit_length() if size <= _STEP_BYTES else -(-size // _STEP_BYTES) * _STEP_BYTES

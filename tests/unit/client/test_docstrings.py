@@ -36,3 +36,10 @@ def test_every_public_name_has_a_docstring(module: object) -> None:
         if inspect.isclass(value):
             missing += undocumented(value)
     assert sorted(set(missing)) == []
+
+
+@pytest.mark.parametrize("admin", [penstock.Admin, penstock.aio.Admin])
+def test_help_shows_the_parameters_of_administration(admin: type) -> None:
+    """It showed `asker`, which no user ever passes."""
+    parameters = list(inspect.signature(admin.create_topics).parameters)  # type: ignore[attr-defined]
+    assert parameters[:2] == ["self", "topics"]

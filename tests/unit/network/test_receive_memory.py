@@ -7,7 +7,13 @@ import random
 import pytest
 
 from penstock.network import receive_memory
-from penstock.network.receive_memory import HEAP_BYTES_MAX, KEPT_BYTES_MAX, KEPT_COUNT_MAX, ReceiveMemory
+from penstock.network.receive_memory import (
+    HEAP_BYTES_MAX,
+    KEPT_BYTES_MAX,
+    KEPT_COUNT_MAX,
+    KEPT_TOTAL_MAX,
+    ReceiveMemory,
+)
 
 SIZE = 100_000
 
@@ -36,6 +42,20 @@ def test_a_much_smaller_answer_does_not_take_it() -> None:
     memory = ReceiveMemory()
     memory.take(SIZE)[:3] = b"old"
     assert bytes(memory.take(SIZE // 8)[:3]) != b"old"
+
+
+def test_an_answer_of_several_partitions_uses_memory_again() -> None:
+    """Four partitions at `max.partition.fetch.bytes`, and what is around them."""
+    memory = ReceiveMemory()
+    memory.take((4 << 20) + 300)[:3] = b"old"
+    assert bytes(memory.take((4 << 20) + 500)[:3]) == b"old"
+
+
+def test_what_is_kept_is_bounded() -> None:
+    memory = ReceiveMemory()
+    held = [memory.take(KEPT_BYTES_MAX - 1) for _ in range(2 * KEPT_COUNT_MAX)]
+    assert len(held) == 2 * KEPT_COUNT_MAX
+    assert KEPT_BYTES_MAX <= sum(map(len, memory._kept)) <= KEPT_TOTAL_MAX
 
 
 @pytest.mark.parametrize("size", [KEPT_BYTES_MAX + 1, HEAP_BYTES_MAX + 1])

@@ -11,6 +11,7 @@ of several failed, `AdminErrors`, which has the failures and the successes. Ever
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -42,10 +43,31 @@ T = TypeVar("T")
 Operation = Callable[Concatenate[Asker, P], Coroutine[Any, Any, T]]
 
 
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def method_of(operation: Operation[P, T], result: str = "{}") -> Callable[[M], M]:
+    """For a method that does an operation: its name and text, and for `help()` its parameters behind `self`."""
+
+    def decorate(method: M) -> M:
+        functools.update_wrapper(method, operation)
+        signature = inspect.signature(operation)
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        setattr(  # noqa: B010 - mypy knows no such attribute of a function
+            method, "__signature__", signature.replace(
+                parameters=[own, *list(signature.parameters.values())[1:]],
+                return_annotation=result.format(signature.return_annotation),
+            ),
+        )  # fmt: skip
+        return method
+
+    return decorate
+
+
 def _bound(operation: Operation[P, T]) -> Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]]:
     """The operation as a method: the client is started if need be, and its connection is the first argument."""
 
-    @functools.wraps(operation)
+    @method_of(operation)
     async def method(self: AsyncAdmin, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.perform(operation, *args, **kwargs)
 

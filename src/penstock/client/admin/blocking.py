@@ -5,8 +5,6 @@ Each method waits for its result; `admin.submit` has the same methods, which giv
 
 from __future__ import annotations
 
-import asyncio
-import functools
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
@@ -28,7 +26,7 @@ from penstock.client.admin import (
     transactions,
     users,
 )
-from penstock.client.admin.admin import AsyncAdmin, Operation
+from penstock.client.admin.admin import AsyncAdmin, Operation, method_of
 from penstock.client.config import ClientConfig
 from penstock.client.config.options import AdminOptions
 from penstock.client.core.client import describe_client
@@ -41,7 +39,7 @@ T = TypeVar("T")
 def _blocking(operation: Operation[P, T]) -> Callable[Concatenate[Admin, P], T]:
     """The operation as a method that waits for its result."""
 
-    @functools.wraps(operation)
+    @method_of(operation)
     def call(self: Admin, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(self._core.perform(operation, *args, **kwargs))
 
@@ -51,7 +49,7 @@ def _blocking(operation: Operation[P, T]) -> Callable[Concatenate[Admin, P], T]:
 def _submitted(operation: Operation[P, T]) -> Callable[Concatenate[Submit, P], Future[T]]:
     """The operation as a method that gives a future."""
 
-    @functools.wraps(operation)
+    @method_of(operation, "Future[{}]")
     def call(self: Submit, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._admin._submit(self._admin._core.perform(operation, *args, **kwargs))
 
@@ -88,13 +86,7 @@ class Admin(BlockingFace):
         return self._core.metrics()
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        try:
-            # A future may be made in any thread; only to wait for it in the client's own would never end.
-            self._thread.check_usable()
-        except BaseException:
-            work.close()
-            raise
-        return asyncio.run_coroutine_threadsafe(work, self._thread.loop)
+        return self._thread.submit(work)
 
     # Topics and records.
     create_topics = _blocking(topics.create_topics)

@@ -97,6 +97,11 @@ class Consumer(BlockingFace):
         return ConsumerRecords(self._run(self._core.next_window(timeout_ms, max_records)))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
+        # Here, not at the first record: a loop over a closed client must not look like a topic without records.
+        self._thread.check_usable()
+        return self._iterate()
+
+    def _iterate(self) -> Iterator[ConsumerRecord]:
         while not self._is_closed:
             yield from self._run(self._core.next_window())
 
@@ -108,6 +113,10 @@ class Consumer(BlockingFace):
 
     @documented_by(AsyncConsumer.arrow_batches)
     def arrow_batches(self, max_rows: int = 100_000, *, headers: bool = False) -> Iterator[pyarrow.RecordBatch]:
+        self._thread.check_usable()
+        return self._iterate_arrow(max_rows, headers)
+
+    def _iterate_arrow(self, max_rows: int, headers: bool) -> Iterator[pyarrow.RecordBatch]:
         while not self._is_closed:
             batch = self.consume_arrow(None, max_rows, headers=headers)
             if batch.num_rows:

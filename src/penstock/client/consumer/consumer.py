@@ -122,6 +122,8 @@ class AsyncConsumer(OffsetCalls):
             return await self._seen(records) if records is not None else ConsumerRecords()
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        # Here, not at the first record: a loop over a closed client must not look like a topic without records.
+        self._check_open()
         return self._iterate()
 
     async def _iterate(self) -> AsyncIterator[ConsumerRecord]:
@@ -155,10 +157,12 @@ class AsyncConsumer(OffsetCalls):
             metrics.records.value += batch.num_rows
             return batch
 
-    async def arrow_batches(
-        self, max_rows: int = 100_000, *, headers: bool = False
-    ) -> AsyncIterator[pyarrow.RecordBatch]:
+    def arrow_batches(self, max_rows: int = 100_000, *, headers: bool = False) -> AsyncIterator[pyarrow.RecordBatch]:
         """Arrow record batches for ever; see `consume_arrow`."""
+        self._check_open()
+        return self._iterate_arrow(max_rows, headers)
+
+    async def _iterate_arrow(self, max_rows: int, headers: bool) -> AsyncIterator[pyarrow.RecordBatch]:
         while not self._is_closing:
             batch = await self.consume_arrow(None, max_rows, headers=headers)
             if batch.num_rows:

@@ -14,6 +14,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from penstock.base.system import new_event_loop
@@ -112,6 +113,18 @@ class LoopThread:
                 run.cancel()
             raise
         return result
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """A future of `work`, done on the loop. A future may be made in any thread; only to wait for it in the client's
+        own would never end."""
+        try:
+            self.check_usable()
+            with self._lock:
+                self.check_usable()
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
+            work.close()
+            raise
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Call a function on the loop; from any thread. After `close` it is dropped."""

@@ -2,8 +2,9 @@
 
 `on_send(record) -> record` runs in the thread that called `send`, before anything is serialized or partitioned; what
 one returns is what the next one gets. `on_acknowledgement(metadata | None, error | None)` runs in the I/O thread before
-the user's callback, also when the record failed, even if it never got as far as a batch. One that raises is logged, and
-the record goes on as if that one were not there. `configure(config)` and `close()` are called if they are there.
+the user's callback, also when the record failed; if it never got as far as a batch, in the thread that called `send`.
+One that raises is logged, and the record goes on as if that one were not there. `configure(config)` and `close()` are
+called if they are there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ProducerInterceptor:
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        """In the I/O thread; exactly one of the two is given."""
+        """In the I/O thread, or in the caller's if `send` itself fails; exactly one of the two is given."""
 
     def close(self) -> None:
         """Once, when the producer is closed."""

@@ -61,8 +61,8 @@ class Teller:
         try:
             await self._core.call_user(function, self._consumer(), list(partitions))
         except Exception as error:  # the user's own listener: the group goes on, and the poll raises it at its end
-            log.exception("the rebalance listener failed when %d partitions were %s", len(partitions), _CALLS[method])
-            error.add_note(f"raised by the rebalance listener's {method}")
+            log.exception("the rebalance listener failed when %d partition(s) were %s", len(partitions), _CALLS[method])
+            error.add_note(f"raised by the rebalance listener's {method}; the group went on without it: poll again")
             self._error = self._error or error
         finally:
             self._heartbeats.is_polling = was_polling
