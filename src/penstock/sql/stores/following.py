@@ -34,9 +34,17 @@ class Follower:
         self._kafka = kafka
         self._report = report
         self._decoder = RowDecoder(store.source)
-        self._consumer: aio.Consumer | None = None
+        self._asker: aio.Consumer | None = None
+        """Kept for the questions about the end: joins ask before every batch."""
+        self._asking = asyncio.Lock()
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            await self._close_asker()
+
+    async def _run(self) -> None:
         while True:
             try:
                 await self._follow()
@@ -51,9 +59,20 @@ class Follower:
 
     async def end(self) -> dict[int, int]:
         """Where the topic ends now, for readers of committed records."""
-        async with self._new_consumer("ends") as consumer:
-            ends = await consumer.end_offsets(await self._partitions(consumer))
+        async with self._asking:
+            try:
+                if self._asker is None:
+                    self._asker = self._new_consumer("ends")
+                ends = await self._asker.end_offsets(await self._partitions(self._asker))
+            except BaseException:
+                await self._close_asker()
+                raise
         return {partition.partition: offset for partition, offset in ends.items()}
+
+    async def _close_asker(self) -> None:
+        asker, self._asker = self._asker, None
+        if asker is not None:
+            await asker.close()
 
     async def _follow(self) -> None:
         async with self._new_consumer(f"table-{self._store.source.name}") as consumer:

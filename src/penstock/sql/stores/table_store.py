@@ -22,7 +22,7 @@ import msgspec
 
 from penstock.sql.plan.nodes import SourceNode
 from penstock.sql.schema import ROWOFFSET, ROWPARTITION, ROWTIME, WINDOWEND, WINDOWSTART
-from penstock.sql.stores.values import RowPacker, is_ordered, storage_form
+from penstock.sql.stores.values import RowPacker, as_it_is, is_ordered, storage_form
 
 _BUSY_TIMEOUT_S = 30
 _decode_source = msgspec.json.Decoder(SourceNode).decode
@@ -67,7 +67,8 @@ class TableLayout:
         self.key_types = [column.type for column in schema.key]
         self.windowed = source.windowed is not None
         self.packer = RowPacker([column.type for column in schema.columns])
-        self._forms = [storage_form(sql_type) for sql_type in self.key_types]
+        forms = [storage_form(sql_type) for sql_type in self.key_types]
+        self._forms = None if all(form is as_it_is for form in forms) else forms
 
     @cached_property
     def key_columns(self) -> list[str]:
@@ -79,8 +80,9 @@ class TableLayout:
         return [*self.key_columns, "window_start", "window_end"] if self.windowed else self.key_columns
 
     def identify(self, key: Sequence[Any], window: tuple[int, int] | None) -> tuple[Any, ...]:
-        form = tuple(form(value) for form, value in zip(self._forms, key, strict=True))
-        return (*form, *window) if window is not None else form
+        if self._forms is not None:
+            key = [form(value) for form, value in zip(self._forms, key, strict=True)]
+        return (*key, *window) if window is not None else tuple(key)
 
     def row(self, stored: tuple[Any, ...]) -> dict[str, Any]:
         packed, rowtime, partition, offset, *window = stored
@@ -113,7 +115,7 @@ class TableLayout:
         return texts, values
 
     def _key_bounds(self, bounds: Bounds) -> Bounds:
-        form = self._forms[0]
+        form = storage_form(self.key_types[0])
         return Bounds(*(None if bound is None else form(bound) for bound in bounds))
 
 

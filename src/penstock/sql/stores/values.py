@@ -72,17 +72,17 @@ def _time_us(value: datetime.time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
-def _same(value: Any) -> Any:
+def as_it_is(value: Any) -> Any:
     return value
 
 
 _STORAGE: dict[str, Callable[[Any], Any]] = {
     "BOOLEAN": int,
-    "INTEGER": _same,
-    "BIGINT": _same,
-    "DOUBLE": _same,
-    "STRING": _same,
-    "BYTES": _same,
+    "INTEGER": as_it_is,
+    "BIGINT": as_it_is,
+    "DOUBLE": as_it_is,
+    "STRING": as_it_is,
+    "BYTES": as_it_is,
     "TIME": _time_us,
     "DATE": datetime.date.toordinal,
     "TIMESTAMP": _timestamp_ms,
