@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.clients.table import markdown
 from benchmarks.servers import start_kafka, start_penstock
 from benchmarks.sql.bench import Bench, step_count
-from benchmarks.sql.plan import CONTENDERS, GROUPS, OURS, STREAMS
+from benchmarks.sql.plan import CONTENDERS, GROUPS, IDLE_QUERIES, OURS, STREAMS
 from benchmarks.sql.streams import GUARANTEES, compiled
 from benchmarks.sql.table import Results, headings, rows
 
@@ -31,7 +31,7 @@ def run_all(options: argparse.Namespace, groups: list[str]) -> Results:
     results: Results = {}
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        steps = step_count(groups, options.contenders, options.rows)
+        steps = step_count(groups, options)
         task = progress.add_task("starting", total=options.runs * steps)
         for run in range(options.runs):
 
@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--linear", action="store_true", help=f"also with {LINEAR} times as many rows")
     parser.add_argument("--seconds", type=float, default=15.0, help="length of a latency or idle load (default 15)")
     parser.add_argument("--runs", type=int, default=1, help="the best counts (default 1)")
-    quick = f"{QUICK_ROWS} rows, {QUICK_SECONDS:.0f} s"
+    quick = f"{QUICK_ROWS} rows, {QUICK_SECONDS:.0f} s, fewer idle queries"
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--only", choices=sorted(SHORT_NAMES), help="measure one of the two only")
     parser.add_argument(
@@ -85,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number of every run")
     options = parser.parse_args()
+    options.idle_queries = IDLE_QUERIES[:-1] if options.quick else IDLE_QUERIES
     if options.quick:
         options.rows, options.seconds, options.runs = QUICK_ROWS, QUICK_SECONDS, 1
     options.rows = [options.rows, LINEAR * options.rows] if options.linear else [options.rows]

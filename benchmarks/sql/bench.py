@@ -14,7 +14,6 @@ from benchmarks.sql.ours import SqlServer
 from benchmarks.sql.plan import (
     EVENTS,
     IDLE,
-    IDLE_QUERIES,
     LATENCIES,
     OURS,
     SERVING,
@@ -33,13 +32,13 @@ _WAITING_ROWS: Final = 100_000
 """What the queries find that are started for the sake of starting, and the table that is asked."""
 
 
-def step_count(groups: list[str], contenders: list[str], rows: list[int]) -> int:
+def step_count(groups: list[str], options: argparse.Namespace) -> int:
     """How often a run tells where it is."""
-    both = len(contenders)
-    ours = int(OURS in contenders)
-    counts = {START: ours, IDLE: len(IDLE_QUERIES) * ours, SERVING: _SERVING_STEPS * ours}
+    both = len(options.contenders)
+    ours = int(OURS in options.contenders)
+    counts = {START: ours, IDLE: len(options.idle_queries) * ours, SERVING: _SERVING_STEPS * ours}
     counts |= dict.fromkeys(LATENCIES, both)
-    counts |= dict.fromkeys(THROUGHPUT, both * len(rows))
+    counts |= dict.fromkeys(THROUGHPUT, both * len(options.rows))
     return ours + sum(counts[group] for group in groups)
 
 
@@ -88,7 +87,8 @@ class Bench:
                 self._step("start of queries")
                 self._add(START, OURS, serving.start_times(server, self._topics))
             if IDLE in groups:
-                self._add(IDLE, OURS, serving.idle_costs(server, _WAITING_ROWS, self._options.seconds, self._step))
+                counts, seconds = self._options.idle_queries, self._options.seconds
+                self._add(IDLE, OURS, serving.idle_costs(server, counts, _WAITING_ROWS, seconds, self._step))
 
     def _pull(self, server: SqlServer) -> None:
         with self._inputs((EVENTS,), _WAITING_ROWS):

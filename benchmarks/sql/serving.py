@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from benchmarks.clients.jobs import Numbers, timed
 from benchmarks.sql.ours import RunningStatement, SqlServer
-from benchmarks.sql.plan import FILTER, IDLE_QUERIES, KEY_COUNT, LATEST, WINDOWED_LATEST, Query
+from benchmarks.sql.plan import FILTER, KEY_COUNT, LATEST, WINDOWED_LATEST, Query
 from benchmarks.sql.processes import tree_usage
 from benchmarks.sql.running import Job
 from benchmarks.sql.throughput import IDLE_SECONDS_MAX
@@ -79,12 +79,14 @@ def _first_result(server: SqlServer, topics: Topics, result: str) -> float:
         running.stop()
 
 
-def idle_costs(server: SqlServer, total: int, seconds: float, step: Callable[[str], None]) -> Numbers:
-    """Cores and memory of the server with 1, 8, 20 queries of three kinds that have read all there is."""
+def idle_costs(
+    server: SqlServer, counts: Sequence[int], total: int, seconds: float, step: Callable[[str], None]
+) -> Numbers:
+    """Cores and memory of the server with so many queries, of three kinds, that have read all there is."""
     numbers: Numbers = {}
     kinds: tuple[Query, ...] = (FILTER, LATEST, WINDOWED_LATEST)
     running: list[RunningStatement] = []
-    for count in IDLE_QUERIES:
+    for count in counts:
         step(f"{count} idle queries")
         while len(running) < count:
             query = kinds[len(running) % len(kinds)]
