@@ -34,7 +34,7 @@ _VALUES = {
         "TopicAuthorizationFailed TransactionAborted TransactionError TransactionalIdAuthorizationFailed "
         "UnknownTopicOrPartition UnsupportedByBroker WakeUp"
     ),
-    "penstock.network.errors": "UnsupportedMechanism WrongSecurityProtocol",
+    "penstock.network.errors": "ProtocolViolation UnsupportedMechanism WrongSecurityProtocol",
     "penstock.client.producer.delivery": "BatchDelivery BatchMetadata Delivery",
     "penstock.client.producer.interceptors": "ProducerInterceptor",
     "penstock.client.producer.record": "ProducerRecord",

@@ -98,6 +98,7 @@ from penstock.client.producer.delivery import BatchMetadata as BatchMetadata
 from penstock.client.producer.delivery import Delivery as Delivery
 from penstock.client.producer.interceptors import ProducerInterceptor as ProducerInterceptor
 from penstock.client.producer.record import ProducerRecord as ProducerRecord
+from penstock.network.errors import ProtocolViolation as ProtocolViolation
 from penstock.network.errors import UnsupportedMechanism as UnsupportedMechanism
 from penstock.network.errors import WrongSecurityProtocol as WrongSecurityProtocol
 from penstock.records.record import ConsumerRecord as ConsumerRecord

@@ -97,6 +97,7 @@ from penstock.client.producer.delivery import Delivery as Delivery
 from penstock.client.producer.interceptors import ProducerInterceptor as ProducerInterceptor
 from penstock.client.producer.producer import AsyncProducer
 from penstock.client.producer.record import ProducerRecord as ProducerRecord
+from penstock.network.errors import ProtocolViolation as ProtocolViolation
 from penstock.network.errors import UnsupportedMechanism as UnsupportedMechanism
 from penstock.network.errors import WrongSecurityProtocol as WrongSecurityProtocol
 from penstock.records.record import ConsumerRecord as ConsumerRecord
