@@ -7,25 +7,21 @@ import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
-import h11
-import hypercorn.protocol.h11
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import Framework
 from starlette.applications import Starlette
 
 from penstock.sql.errors import SqlError
+from penstock.sql.server.connections import LAST_WORDS_S, adjust_hypercorn
 
 log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 8088
 KEEP_ALIVE_S = 75
-LAST_WORDS_S = 5
-"""How long answers under way may take when the server stops."""
 
 
 class ListenerError(SqlError):
@@ -84,28 +80,15 @@ class HttpServer:
         config = Config()
         config.bind = [f"fd://{bound.detach()}" for bound in self._sockets]
         config.keep_alive_timeout = KEEP_ALIVE_S
-        config.graceful_timeout = LAST_WORDS_S
+        # Connections end themselves before.
+        config.graceful_timeout = 2 * LAST_WORDS_S
         config.include_server_header = False
         config.errorlog = logging.getLogger("penstock.sql.http")
         config.accesslog = None
         # Said once per listener by whoever starts the server, in its own words.
         config.errorlog.addFilter(lambda record: "Running on" not in record.getMessage())
-        vars(hypercorn.protocol.h11)["h11"] = _H11WithReasons()
+        adjust_hypercorn()
         await serve(cast("Framework", app), config, shutdown_trigger=stop.wait)
-
-
-class _H11WithReasons:
-    """h11 as hypercorn uses it, but for the words after a status: `200 OK`.
-
-    HTTP lets them be absent, and hypercorn has no setting for them; hyper, on which the Python client `ksql` stands,
-    cannot read an answer without.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(h11, name)
-
-    def Response(self, *, status_code: int, headers: Any) -> h11.Response:  # noqa: N802 - h11's own name
-        return h11.Response(status_code=status_code, headers=headers, reason=HTTPStatus(status_code).phrase.encode())
 
 
 def _bind(listener: Listener) -> socket.socket:

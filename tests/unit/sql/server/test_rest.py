@@ -21,6 +21,7 @@ from wsproto.events import Request as WebSocketRequest
 
 from penstock.sql.engine.rows import Row, RowQueue
 from penstock.sql.errors import EngineError, SqlError
+from penstock.sql.server import connections
 from penstock.sql.server.requests import BODY_BYTES_MAX, DELIMITED, KSQL_JSON
 from penstock.sql.types import BYTES, DATE, DOUBLE, STRING, TIME, TIMESTAMP, Array, Decimal, Field, Map, Struct
 from tests.unit.sql.server.fakes import FakeService, pull, push, serving
@@ -218,7 +219,7 @@ class Http2:
 
     def __init__(self, url: str) -> None:
         host, port = url.removeprefix("http://").split(":")
-        self._raw = socket.create_connection((host, int(port)), 10)
+        self.raw = socket.create_connection((host, int(port)), 10)
         self._connection = H2Connection()
         self._events: list[Any] = []
         self._connection.initiate_connection()
@@ -227,7 +228,7 @@ class Http2:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._raw.close()
+        self.raw.close()
 
     def begin(self, stream: int, path: str, *headers: tuple[str, str]) -> None:
         pseudo = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
@@ -270,12 +271,12 @@ class Http2:
                 if wanted(event):
                     self._events.remove(event)
                     return event
-            data = self._raw.recv(65536)
+            data = self.raw.recv(65536)
             assert data, "the server closed the connection"
             self._events += self._connection.receive_data(data)
 
     def _flush(self) -> None:
-        self._raw.sendall(self._connection.data_to_send())
+        self.raw.sendall(self._connection.data_to_send())
 
 
 def test_a_stream_that_is_reset_ends_its_query_and_leaves_the_connection(url: str, service: FakeService) -> None:
@@ -340,6 +341,71 @@ def test_a_reader_that_does_not_read_holds_back_its_query_only(url: str, service
                 assert httpx.post(f"{url}/ksql", json={"ksql": "Y;"}).json() == []
         assert queue.taken < 100_000
     assert query.closed.wait(10)
+
+
+def _ended(raw: socket.socket) -> bool:
+    """Whether the server closes its side too; raises TimeoutError when it does not."""
+    raw.shutdown(socket.SHUT_WR)
+    while raw.recv(65536):
+        pass
+    return True
+
+
+def _post(path: str, body: bytes) -> bytes:
+    return b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (path.encode(), len(body), body)
+
+
+def test_the_connection_of_a_client_that_has_gone_is_closed(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """hypercorn keeps an idle one for its time, and forgets one over HTTP/2 to which an answer was on its way."""
+    monkeypatch.setattr(connections, "LAST_WORDS_S", 0.1)
+    address = tuple(url.removeprefix("http://").split(":"))
+    with socket.create_connection(address, 10) as idle:
+        idle.sendall(b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle.recv(65536)
+        assert _ended(idle)
+
+    class Held(dict[str, Any]):
+        asked, free = threading.Event(), threading.Event()
+
+        def get(self, *_: object) -> list[Any]:
+            self.asked.set()
+            assert self.free.wait(10)
+            return []
+
+    service.answers = Held()
+    with Http2(url) as waiting:
+        waiting.begin(1, "/ksql")
+        waiting.send(1, b'{"ksql": "x;"}', end=True)
+        assert Held.asked.wait(10)
+        waiting.raw.shutdown(socket.SHUT_WR)
+        Held.free.set()
+        assert _ended(waiting.raw)
+
+    query = push()
+    service.answers = {"SELECT;": query}
+    with socket.create_connection(address, 10) as eager:
+        eager.sendall(_post("/query-stream", b'{"sql": "SELECT;"}') + b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert eager.recv(65536)
+        assert _ended(eager)
+    assert query.closed.wait(10)
+
+
+def test_a_reader_that_does_not_read_does_not_hold_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LAST_WORDS_S", 0.1)
+
+    class Endless(RowQueue):
+        def take(self, count_max: int, timeout_s: float) -> list[Row] | None:
+            return [Row([1, "x" * 1000])] * count_max
+
+    query = push(Endless())
+    with serving(FakeService(answers={"SELECT;": query})) as url:
+        slow = socket.create_connection(tuple(url.removeprefix("http://").split(":")), 10)
+        slow.sendall(_post("/query-stream", b'{"sql": "SELECT;"}'))
+        assert slow.recv(1)
+    assert query.closed.wait(10)
+    slow.close()
 
 
 def test_print_gives_plain_lines(http: httpx.Client, service: FakeService) -> None:
