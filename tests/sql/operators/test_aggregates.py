@@ -122,13 +122,13 @@ def test_changing_sessions_merge_and_delete_what_they_were(bench: Bench, values:
         (9000, 9000, 1, 2, 2, [("a", 1)], 9000, False),
     ]
     assert values(results[1], *names) == [
-        (1, 1, None, None, None, None, 9000, True),
+        (1, 1, None, None, None, None, 1, True),
         (1, 9000, 3, 6, 2, [("a", 3)], 9000, False),
         (9000, 9000, None, None, None, None, 9000, True),
     ]
     assert values(results[2], *names) == [(70000, 70000, 1, 4, 4, [("a", 1)], 70000, False)]
     assert values(results[4], *names) == [
-        (70000, 70000, None, None, None, None, 70002, True),
+        (70000, 70000, None, None, None, None, 70000, True),
         (70000, 70002, 2, 11, 7, [("a", 2)], 70002, False),
     ], "the row of 9001 came after its session had closed"
 

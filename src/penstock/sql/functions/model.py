@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from penstock.sql.types import SqlType
 
@@ -186,6 +186,8 @@ class AggregateFunction(Function):
     result: Callable[[Any], Any]
     spark: Callable[[Sequence[str], Sequence[SqlType], str], str]
     undo_spark: Callable[[Sequence[str], Sequence[SqlType], str], str] | None = None
+    constants: Literal["none", "last", "rest"] = "none"
+    """Which arguments must be the same for all rows: none, the last one, all but the first."""
 
     @property
     def kind(self) -> str:

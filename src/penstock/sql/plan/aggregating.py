@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.sql.errors import SemanticError
 from penstock.sql.expressions.nodes import Call, Column, Expression, IntegerLiteral, NamedExpression
+from penstock.sql.expressions.text import format_expression
 from penstock.sql.expressions.typing import infer
 from penstock.sql.expressions.walk import calls_of, columns_of
 from penstock.sql.functions.registry import FunctionRegistry
@@ -198,6 +199,7 @@ class _Lifting:
             if inner:
                 raise SemanticError(f"Aggregate functions can not be nested: {call.name}({inner[0].name}())")
             _check_bounds(argument, self.draft)
+        _check_constants(call, functions)
         made = Aggregation(
             name=f"KSQL_AGG_VARIABLE_{len(self.aggregations)}",
             function=call.name,
@@ -206,6 +208,18 @@ class _Lifting:
         )
         self.aggregations[call] = made
         return made
+
+
+def _check_constants(call: Call, functions: FunctionRegistry) -> None:
+    function = functions.aggregate(call.name)
+    rule = "none" if function is None else function.constants
+    numbered = list(enumerate(call.arguments, 1))
+    for number, argument in {"none": [], "last": numbered[-1:], "rest": numbered[1:]}[rule]:
+        if columns_of(argument):
+            raise SemanticError(
+                f"Parameter {number} passed to function {call.name} must be a literal constant, but was expression: "
+                f"'{format_expression(argument)}'."
+            )
 
 
 def _aggregated(draft: Draft) -> Draft:

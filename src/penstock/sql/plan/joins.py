@@ -31,7 +31,8 @@ class Joined:
     """The result of the joins so far.
 
     `key` computes its key. `equal` are all expressions the conditions made equal to it; `viable` those columns among
-    them that may name it in a SELECT (none after a full join, where each side may be missing).
+    them that may name it in a SELECT (none after a full join, where each side may be missing). `full`: the last join
+    was one.
     """
 
     node: PlanNode
@@ -40,6 +41,7 @@ class Joined:
     key: Expression | None = None
     equal: tuple[Expression, ...] = ()
     viable: tuple[Expression, ...] = ()
+    full: bool = False
 
     def key_part(self) -> KeyPart | None:
         if self.key is None:
@@ -79,11 +81,19 @@ class _Step:
         return f"{self.before.first_name} {self.join.kind} JOIN {self.right.source.name}"
 
     @property
+    def on_key(self) -> bool:
+        """Whether the condition is about the key of the result so far.
+
+        After a full join of streams it is not: a side may be missing, and then finds no partner, as in ksqlDB.
+        """
+        before = self.before
+        usable = before.kind == "TABLE" or not before.full
+        return before.key is not None and self.left_side.resolved in before.equal and usable
+
+    @property
     def left_key(self) -> Expression:
         """What is equal to the key of the result so far is that key: it is there even if one side is missing."""
-        if self.before.key is not None and self.left_side.resolved in self.before.equal:
-            return self.before.key
-        return self.left_side.resolved
+        return self.before.key if self.on_key and self.before.key is not None else self.left_side.resolved
 
 
 def join_sources(scope: Scope, joins: tuple[Join, ...], functions: FunctionRegistry) -> Joined:
@@ -180,7 +190,7 @@ def _combine(step: _Step) -> Joined:
 
 def _result(step: _Step, kind: Kind, node: PlanNode) -> Joined:
     left, right = step.left_key, step.right_side.resolved
-    continued = step.left_side.resolved in step.before.equal
+    continued = step.on_key
     equal = _distinct(*(step.before.equal if continued else ()), step.left_side.resolved, right)
     viable = _distinct(*(step.before.viable if continued else ()), step.left_side.resolved, right)
     full = step.join.kind == "FULL"
@@ -191,6 +201,7 @@ def _result(step: _Step, kind: Kind, node: PlanNode) -> Joined:
         first_name=step.before.first_name,
         key=keys.get(step.join.kind, left),
         equal=equal,
+        full=full,
         viable=() if full else tuple(each for each in viable if isinstance(each, Column)),
     )
 

@@ -73,6 +73,7 @@ def _by_offset(name: str, latest: bool, description: str) -> AggregateFunction:
         name=name,
         description=description + " Nulls are passed over, unless `ignoreNulls` is false; an array may be empty.",
         signatures=_SIGNATURES,
+        constants="rest",
         initial=list,
         add=_add(latest),
         merge=_merge(latest),

@@ -97,6 +97,7 @@ def _merge_top(older: list[Any], newer: list[Any]) -> list[Any]:
 
 TOPK = AggregateFunction(
     name="TOPK",
+    constants="last",
     description=(
         "The k largest values, largest first. With further columns it gives structs: `sort_col` is the value, `col0`, "
         "`col1`, ... the others of the same row. Rows whose value is null are left out."
@@ -132,6 +133,7 @@ def _merge_top_distinct(older: list[Any], newer: list[Any]) -> list[Any]:
 
 TOPKDISTINCT = AggregateFunction(
     name="TOPKDISTINCT",
+    constants="last",
     description="The k largest different values, largest first. Rows whose value is null are left out.",
     signatures=signatures("value T, k INTEGER -> ARRAY<T>"),
     initial=list,

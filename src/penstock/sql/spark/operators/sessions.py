@@ -145,10 +145,9 @@ class SessionProcessor(Processor):
         )
 
     def _changes(self, key: tuple[Any, ...], gone: list[Bounds], touched: list[Session]) -> Iterator[Row]:
-        newest = max(session.end for session in touched)
         nothing = (None,) * len(self._aggregates)
         for start, end in gone:
-            yield self._result(*key, *nothing, start, end, newest, True)
+            yield self._result(*key, *nothing, start, end, end, True)
         for session in touched:
             self.call_at(session.end + 1)
             yield self._result(*key, *self._values(session), session.start, session.end, session.end, False)
