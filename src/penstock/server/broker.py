@@ -98,7 +98,10 @@ class Broker:
         self._listeners: list[Listener] = []
         self._connection_quotas = ConnectionQuotas()
         self._store = LocalMetadataStore(
-            os.path.join(config.log_dirs[0], FILE_NAME), files=world.files, tasks=world.tasks
+            os.path.join(config.log_dirs[0], FILE_NAME),
+            files=world.files,
+            tasks=world.tasks,
+            rewrite_bytes_min=config[keys.PENSTOCK_METADATA_SNAPSHOT_BYTES],
         )
         self._logs = LogManager(
             config.log_dirs,

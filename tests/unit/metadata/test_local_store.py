@@ -226,6 +226,15 @@ async def test_a_grown_file_is_replaced_by_a_snapshot(path: str, tasks: SystemTa
     assert read_image(data, path)[0] == image
 
 
+async def test_the_size_at_which_that_happens_is_a_setting(path: str, tasks: SystemTasks) -> None:
+    store = LocalMetadataStore(path, files=SystemFiles(), tasks=tasks, rewrite_bytes_min=4096)
+    await store.load()
+    while b'"snapshot":true' not in content(path).partition(b"\n")[0]:
+        assert len(content(path)) < 8192
+        await store.commit([ClusterIdSet(cluster_id="c")])
+    await store.close()
+
+
 def test_a_snapshot_may_only_be_the_first_line() -> None:
     data, ends = history(1)
     with pytest.raises(MetadataCorruptError, match="not the first line"):

@@ -25,7 +25,7 @@ from penstock.metadata.store import MetadataCorruptError
 
 _CHECKSUM_CHARS = 8
 _GROWTH_FACTOR = 4
-_REWRITE_BYTES_MIN = 256 * 1024
+REWRITE_BYTES_MIN = 256 * 1024
 
 
 def encode_line(version: int, deltas: Sequence[Delta], *, snapshot: bool = False) -> bytes:
@@ -85,9 +85,10 @@ def _replay(builder: ImageBuilder, body: bytes, place: str, *, first: bool) -> N
 class MetadataFile:
     """The open file, appended to by one writer at a time."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: Files, path: str, *, rewrite_bytes_min: int = REWRITE_BYTES_MIN) -> None:
         self._files = files
         self._path = path
+        self._rewrite_bytes_min = rewrite_bytes_min
         self._file: File | None = None
         self._size = 0
         self._base_size = 0
@@ -122,7 +123,7 @@ class MetadataFile:
         self._size += len(line)
 
     def needs_rewrite(self) -> bool:
-        return self._size > max(_REWRITE_BYTES_MIN, _GROWTH_FACTOR * self._base_size)
+        return self._size > max(self._rewrite_bytes_min, _GROWTH_FACTOR * self._base_size)
 
     def rewrite(self, image: ClusterImage) -> None:
         """Replace all lines by a snapshot. After a failure the file is one of the two, and both say the same."""

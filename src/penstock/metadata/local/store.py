@@ -14,7 +14,7 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.ports import Files, Tasks
 from penstock.metadata.deltas import Delta
 from penstock.metadata.image import ClusterImage
-from penstock.metadata.local.file import MetadataFile, encode_line
+from penstock.metadata.local.file import REWRITE_BYTES_MIN, MetadataFile, encode_line
 from penstock.metadata.serial import SerialQueue
 from penstock.metadata.store import Listener, VersionConflictError
 
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class LocalMetadataStore:
-    def __init__(self, path: str, *, files: Files, tasks: Tasks) -> None:
+    def __init__(self, path: str, *, files: Files, tasks: Tasks, rewrite_bytes_min: int = REWRITE_BYTES_MIN) -> None:
         self._path = path
-        self._file = MetadataFile(files, path)
+        self._file = MetadataFile(files, path, rewrite_bytes_min=rewrite_bytes_min)
         self._tasks = tasks
         self._queue = SerialQueue(tasks, name="metadata store", pending_max=_PENDING_MAX)
         self._image = ClusterImage()

@@ -38,8 +38,8 @@ PENSTOCK_MAX_DECOMPRESSED_BYTES = long(
 )
 PENSTOCK_METADATA_SNAPSHOT_BYTES = long(
     "penstock.metadata.snapshot.bytes",
-    4_194_304,
-    "Size at which the metadata file is written anew without its history.",
+    262_144,
+    "Smallest size at which the metadata file, having grown to several times its content, is written anew.",
     at_least=4096,
 )
 PENSTOCK_LOG_FORMAT = string(
