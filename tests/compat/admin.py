@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 40.0
 
 
 def _client(bootstrap: str) -> AdminClient:

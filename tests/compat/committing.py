@@ -14,7 +14,7 @@ from kafka.structs import OffsetAndMetadata
 from tests.compat.clients.base import JsonClient
 from tests.compat.clients.registry import CLIENTS
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 40.0
 
 
 class Commit(NamedTuple):

@@ -29,7 +29,7 @@ SESSION_MS = 15_000
 # For members that are going to crash: the group waits so long for them.
 SHORT_SESSION_MS = 2_000
 STABLE_TIMEOUT_S = 40.0
-ADMIN_TIMEOUT_S = 10.0
+ADMIN_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def tool(cluster: Broker) -> Run:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("coordinator_records")
 TOPIC = "copied"
 GROUP = "copy"
 TRANSACTIONAL_ID = "tran-0"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",

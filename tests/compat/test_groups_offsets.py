@@ -59,7 +59,7 @@ def consumer_of(bootstrap: str, group: str, reset: str) -> confluent_kafka.Consu
     )
 
 
-def read_until(consumer: confluent_kafka.Consumer, count: int, timeout_s: float = 15) -> list[int]:
+def read_until(consumer: confluent_kafka.Consumer, count: int, timeout_s: float = 40) -> list[int]:
     offsets: list[int] = []
     deadline = time.monotonic() + timeout_s
     while len(offsets) < count and time.monotonic() < deadline:

@@ -19,7 +19,7 @@ from tests.compat.transacting import ABORT, COMMIT, TRANSACTORS, Transaction
 from tests.support.brokers import Broker
 from tests.support.java import shared_peer
 
-READ_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 40.0
 
 
 class Written:

@@ -39,7 +39,7 @@ def connect(broker: PenstockBroker) -> Iterator[Connect]:
     """Opens connections to the shared broker, or to the broker on another port; all are closed at the end."""
     opened: list[RawClient] = []
 
-    def open_connection(port: int | None = None, *, timeout: float = 10.0) -> RawClient:
+    def open_connection(port: int | None = None, *, timeout: float = 30.0) -> RawClient:
         opened.append(RawClient("127.0.0.1", port or broker.port, timeout=timeout))
         return opened[-1]
 

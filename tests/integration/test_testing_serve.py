@@ -42,7 +42,7 @@ def test_one_line_of_json_and_an_end_with_standard_input() -> None:
             create_topic(client, "t")
             assert send_values(client, "t", b"x") == 0
         assert os.path.isdir(ready["data_directory"])
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=60)
         assert out == ""
         assert process.returncode == 0, errors
         assert not os.path.exists(ready["data_directory"])

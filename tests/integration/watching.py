@@ -14,7 +14,7 @@ from tests.support.raw_client import RawClient
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], what: str, timeout_s: float = 20.0) -> T:
+def wait_for(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
     """What `condition` gives once that is true."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.support import peers
 
-REQUEST_TIMEOUT_S = 60.0
+REQUEST_TIMEOUT_S = 120.0
 TOOLS = "org.apache.kafka.tools."
 
 

@@ -20,7 +20,7 @@ class ConnectionEndedError(Exception):
 
 
 class RawClient:
-    def __init__(self, host: str, port: int, *, client_id: str | None = "raw", timeout: float = 10.0) -> None:
+    def __init__(self, host: str, port: int, *, client_id: str | None = "raw", timeout: float = 30.0) -> None:
         self.socket = socket.create_connection((host, port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
@@ -77,5 +77,5 @@ class RawClient:
         return bytes(data)
 
 
-def connect(host: str, port: int, *, client_id: str | None = "raw", timeout: float = 10.0) -> RawClient:
+def connect(host: str, port: int, *, client_id: str | None = "raw", timeout: float = 30.0) -> RawClient:
     return RawClient(host, port, client_id=client_id, timeout=timeout)

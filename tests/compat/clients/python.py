@@ -13,7 +13,7 @@ import kafka
 
 from tests.compat.clients.base import Client, Record, without_null_headers
 
-READ_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 40.0
 MAX_REQUEST_BYTES = 20_000_000
 
 
