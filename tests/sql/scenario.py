@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import penstock
@@ -41,7 +42,7 @@ from penstock.sql.processing_log import topic_name
 from penstock.sql.schema import WINDOW_COLUMNS
 from penstock.sql.server.parts import Parts
 
-WAIT_S = 90.0
+WAIT_S = 180.0
 _PAUSE_S = 0.1
 _WITHOUT_KEY = ("null", None)
 _SECTION = re.compile(r"^=== (\w+)\s*(.*)$")
@@ -258,10 +259,10 @@ def _key_of(source: Source, record: Any) -> tuple[Any, tuple[int, int] | None]:
             "offset": pa.array([record.offset], pa.int64()),
             "timestamp": pa.array([record.timestamp], pa.int64()),
             "key": pa.array([record.key], pa.binary()),
-            "value": pa.array([record.value], pa.binary()),
+            "value": pa.array([None], pa.binary()),
         }
     )
-    batch = RowDecoder(source.node()).decode(raw).batch
+    batch = RowDecoder(msgspec.structs.replace(source.node(), keeps_empty=True)).decode(raw).batch
     (key,) = python_rows(batch, {column.name: column.type for column in source.schema.key})
     window = python_rows(batch, WINDOW_COLUMNS)[0] if source.windowed else None
     return (key[0] if len(key) == 1 else list(key)), window
