@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +27,17 @@ class RequestError(SqlError):
     def __init__(self, code: int, message: str):
         self.code = code
         super().__init__(message)
+
+
+@contextmanager
+def naming_statement(text: str) -> Iterator[None]:
+    """A bad statement is told with its text, also when it could not be told from others: its error has that type."""
+    try:
+        yield
+    except SqlError as error:
+        if error.code == SqlError.code and error.statement_text is None:
+            error.statement_text = text
+        raise
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
@@ -57,7 +70,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     wanted = f"{request.method} {request.url.path}"
     message = {
         404: f"There is nothing at {request.url.path}. Statements go to POST /ksql, queries to POST /query-stream.",
-        405: f"{wanted} is not possible: the path takes {(error.headers or {}).get('allow', 'another method')}.",
+        405: f"{wanted} is not possible: the path takes {(error.headers or {}).get('Allow', 'another method')}.",
     }.get(error.status_code, f"{wanted}: {error.detail}")
     response = error_response(RequestError(error.status_code * 100, message))
     response.headers.update(error.headers or {})

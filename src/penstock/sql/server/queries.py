@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.sql.errors import NotFoundError
-from penstock.sql.server.errors import JSON, RequestError
+from penstock.sql.server.errors import JSON, RequestError, naming_statement
 from penstock.sql.server.ports import RunningQuery, SqlService
 from penstock.sql.server.requests import (
     DELIMITED,
@@ -70,7 +70,8 @@ class QueryEndpoints:
     async def _open(
         self, text: str, properties: dict[str, Any] | None, variables: dict[str, Any] | None
     ) -> RunningQuery:
-        return await self._workers.query(self._service.open_query, text, properties or {}, variables_of(variables))
+        with naming_statement(text):
+            return await self._workers.query(self._service.open_query, text, properties or {}, variables_of(variables))
 
     def _stream(self, query: RunningQuery, shape: Shape, media_type: str, *, idle: bytes = b"") -> Response:
         if query.kind == "PRINT":

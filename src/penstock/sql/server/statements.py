@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.sql.server.errors import JSON
+from penstock.sql.server.errors import JSON, naming_statement
 from penstock.sql.server.ports import SqlService
 from penstock.sql.server.requests import (
     KSQL_JSON,
@@ -27,13 +27,14 @@ class StatementEndpoints:
     async def ksql(self, request: Request) -> Response:
         body = await read_body(request, KsqlRequest)
         media_type = answer_type(request, (JSON, KSQL_JSON))
-        entities = await self._workers.statement(
-            self._service.execute,
-            body.ksql,
-            body.streams_properties or {},
-            variables_of(body.session_variables),
-            body.command_sequence_number,
-        )
+        with naming_statement(body.ksql):
+            entities = await self._workers.statement(
+                self._service.execute,
+                body.ksql,
+                body.streams_properties or {},
+                variables_of(body.session_variables),
+                body.command_sequence_number,
+            )
         return Response(encode(entities), media_type=media_type)
 
     async def terminate(self, request: Request) -> Response:

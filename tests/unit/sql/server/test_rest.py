@@ -85,6 +85,18 @@ def test_a_bad_statement_is_told_with_its_text(http: httpx.Client, service: Fake
     }
 
 
+def test_a_query_or_statement_that_cannot_be_read_is_told_with_its_text(http: httpx.Client) -> None:
+    for path, field in (("/ksql", "ksql"), ("/query", "ksql"), ("/query-stream", "sql")):
+        body = http.post(path, json={field: "NONSENSE;"}).json()
+        assert (body["@type"], body["error_code"], body["statementText"]) == ("statement_error", 40001, "NONSENSE;")
+
+
+def test_a_method_that_a_path_does_not_have(http: httpx.Client) -> None:
+    response = http.delete("/ksql")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert response.json()["message"] == "DELETE /ksql is not possible: the path takes POST."
+
+
 def test_a_fault_of_the_server_shows_nothing_of_its_inside(http: httpx.Client, service: FakeService) -> None:
     service.answers["X;"] = RuntimeError("secret inside")
     response = http.post("/ksql", json={"ksql": "X;"})
