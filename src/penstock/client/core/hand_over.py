@@ -23,6 +23,9 @@ class HandOver:
         self._work = work
         self._mailbox = Mailbox()
         self._task: asyncio.Task[Any] | None = None
+        """While it runs."""
+        self._result: Any = None
+        self._error: BaseException | None = None
         self.is_over = False
         """Whether the work has ended, or was told to."""
         self._context = contextvars.copy_context()
@@ -33,7 +36,15 @@ class HandOver:
         self._task = self._loop.create_task(self._work, context=self._context)
         self._task.add_done_callback(self._done)
 
-    def _done(self, _task: asyncio.Task[Any]) -> None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        """The outcome without the task, which must not die in the waiting thread: asyncio strikes a dead task off its
+        list in a function of Python's that runs then and there, and an interrupt that hits that one is lost."""
+        self._task = None
+        if task.cancelled():
+            self._error = ClientClosed("the client was closed while the call waited")
+        else:
+            self._error = task.exception()
+            self._result = None if self._error is not None else task.result()
         self._mailbox.items.put(None)
 
     def wait(self, timeout_s: float | None) -> Any:
@@ -44,14 +55,14 @@ class HandOver:
         if not finished:
             self.cancel()
             raise KafkaTimeout(f"the call took longer than {timeout_s} s")
-        assert self._task is not None
         self.is_over = True
+        error, self._error = self._error, None
+        if error is None:
+            return self._result
         try:
-            return self._task.result()
-        except asyncio.CancelledError:
-            raise ClientClosed("the client was closed while the call waited") from None
+            raise error
         finally:
-            self._task = None  # breaks the cycle exception -> frame -> run -> task -> exception
+            del error  # breaks the cycle exception -> frame -> exception
 
     def _serve_letters(self, timeout_s: float | None) -> bool:
         """Until the work is done (True) or the time is over."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,6 +159,30 @@ def test_an_interrupt_inside_a_user_function(thread: LoopThread) -> None:
     with pytest.raises(KeyboardInterrupt):
         thread.run(call_user(callback))
     assert thread.run(value(1)) == 1
+
+
+def test_a_task_dies_in_the_loops_thread(thread: LoopThread) -> None:
+    """In the waiting one an interrupt could hit asyncio's bookkeeping of dead tasks, and be lost."""
+    graves: list[int] = []
+
+    async def work(fails: bool) -> None:
+        weakref.finalize(asyncio.current_task(), lambda: graves.append(threading.get_ident()))
+        if fails:
+            raise ZeroDivisionError
+
+    async def nothing() -> None:
+        pass
+
+    for number in range(200):
+        if number % 2:
+            with pytest.raises(ZeroDivisionError):
+                thread.run(work(True))
+        else:
+            thread.run(work(False))
+    thread.run(nothing())
+    gc.collect()
+    assert len(graves) == 200
+    assert threading.get_ident() not in graves
 
 
 def test_a_blocking_call_on_the_loop_itself_is_refused(thread: LoopThread) -> None:
