@@ -20,6 +20,7 @@ import click
 from penstock.cli.failures import coloured
 
 STOP_TIMEOUT_S: Final = 60.0
+_PORT: Final = click.IntRange(1, 65535)
 _COLOURS: Final = {"broker": "cyan", "sql": "magenta"}
 _WIDTH: Final = max(map(len, _COLOURS))
 _NEXT_STEPS: Final = """
@@ -51,8 +52,8 @@ class Child:
 
 @click.command("up", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--data-dir", default="penstock-data", show_default=True, metavar="DIR", help="Where the data lies.")
-@click.option("--port", default=9092, show_default=True, help="Port of the broker.")
-@click.option("--sql-port", default=8088, show_default=True, help="Port of the SQL server.")
+@click.option("--port", type=_PORT, default=9092, show_default=True, metavar="PORT", help="Port of the broker.")
+@click.option("--sql-port", type=_PORT, default=8088, show_default=True, metavar="PORT", help="Port of the SQL server.")
 @click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="One spark.* setting; repeatable.")
 def command(data_dir: str, port: int, sql_port: int, spark_conf: tuple[str, ...]) -> None:
     """Run a broker and a SQL server in the foreground."""

@@ -83,11 +83,14 @@ class SqlServer:
         return False
 
     async def _start(self) -> None:
-        self._building = asyncio.ensure_future(asyncio.to_thread(self._build, self._config))
+        building = asyncio.ensure_future(asyncio.to_thread(self._build, self._config))
+        self._building = building
         try:
-            self._parts = await asyncio.shield(self._building)
+            self._parts = await asyncio.shield(building)
         finally:
-            self._building = None if self._building.done() else self._building
+            # What is not yet built when the server is told to stop is left to the one who takes it down.
+            if building.done():
+                self._building = None
         self._service.use(self._parts)
 
     async def _watch(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -84,7 +86,7 @@ async def test_requests_before_the_engine_is_ready_are_told_to_wait() -> None:
     assert parts.closed.is_set()
 
 
-async def test_a_server_told_to_stop_while_it_starts_leaves_nothing_behind() -> None:
+async def test_a_server_told_to_stop_while_it_starts_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
     go = threading.Event()
     began = threading.Event()
     parts = FakeParts()
@@ -101,6 +103,9 @@ async def test_a_server_told_to_stop_while_it_starts_leaves_nothing_behind() -> 
         go.set()
     assert not ready.done()
     assert parts.closed.is_set()
+    # A task that failed unseen is told of when nothing holds it any more.
+    gc.collect()
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_what_keeps_the_engine_from_starting_is_raised() -> None:
