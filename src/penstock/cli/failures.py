@@ -18,15 +18,26 @@ from penstock.base.config.declaration import ConfigErrors
 from penstock.base.errors import ErrorCode, KafkaError
 
 FAILED: Final = 1
+USAGE: Final = 2
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 """As of a program that SIGPIPE ended."""
 
+_ASK_FOR_AN_ACL: Final = "ask for an ACL"
 REMEDIES: Final = {
     ErrorCode.UNSUPPORTED_VERSION: "`penstock cluster apis` lists what a broker serves",
     ErrorCode.GROUP_ID_NOT_FOUND: "`penstock groups list` shows the groups",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`penstock topics list` shows the topics",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`penstock transactions list` shows them",
+    **dict.fromkeys(
+        (
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
+        _ASK_FOR_AN_ACL,
+    ),
     ErrorCode.SASL_AUTHENTICATION_FAILED: "check sasl.mechanism and the credentials in --command-config or the profile",
 }
 _COLOURS: Final = {"error": 31, "warning": 33}
@@ -75,7 +86,7 @@ def sentences(error: Exception, remedies: Mapping[ErrorCode, str] | None = None)
 def _with_remedy(error: KafkaError, remedies: Mapping[ErrorCode, str]) -> str:
     message = error.message or str(error)
     remedy = remedies.get(error.code)
-    if remedy is None or "penstock " in message:
+    if remedy is None or "penstock " in message or remedy in message:
         return message
     return f"{message.rstrip('.')} ({remedy})"
 

@@ -1,7 +1,8 @@
 """What every tool has in common: its help, its version, how it fails and with which code it exits.
 
-0 is success; also of `--help`. 1 is everything that went wrong, the command line included, as with Kafka's tools.
-Ctrl-C is 130, and a reader that went away (`| head`) is no failure.
+0 is success; also of `--help`. 1 is everything that went wrong, and 2 a command line that makes no sense, as with
+`penstock` itself (Kafka's tools end with 1 for both). Ctrl-C is 130, and a reader that went away (`| head`) is no
+failure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from penstock.cli.failures import EXPECTED, FAILED, INTERRUPTED, drop_output, sentences
+from penstock.cli.failures import EXPECTED, FAILED, INTERRUPTED, USAGE, drop_output, sentences
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, parse
 
 HELP = flag("help", "Print usage information.", short="h")
@@ -67,7 +68,7 @@ def _run(tool: Tool, arguments: Sequence[str]) -> int:
     options = (*tool.options, HELP, VERSION)
     if not arguments:
         _show_help(tool, options, sys.stderr.write)
-        return FAILED
+        return USAGE
     # Help is given even if the rest of the line makes no sense.
     if any(each in ("--help", "-help", "-h") for each in arguments):
         _show_help(tool, options, sys.stdout.write)
@@ -85,7 +86,7 @@ def _run(tool: Tool, arguments: Sequence[str]) -> int:
 
 def _usage(tool: Tool, message: str) -> int:
     print(f"{message}\nSee `{tool.name} --help`.", file=sys.stderr)
-    return FAILED
+    return USAGE
 
 
 def _failed(tool: Tool, message: str) -> int:
