@@ -11,13 +11,10 @@ import json
 import logging
 import os
 import random
-import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import penstock
 from penstock.base.config import broker_keys
@@ -26,9 +23,9 @@ from penstock.base.config.declaration import ConfigErrors
 from penstock.base.config.listeners import format_address
 from penstock.base.config.loading import load_broker_config
 from penstock.base.logs import configure_logging
-from penstock.base.ports import Clock
 from penstock.base.system import SystemWorld, new_event_loop
 from penstock.cli.failures import fail
+from penstock.cli.stopping import stop_on_signals
 from penstock.server.broker import Broker, BrokerError
 from penstock.server.file_limit import raise_file_limit
 
@@ -77,10 +74,7 @@ async def _serve(
 ) -> None:
     stop = asyncio.Event()
     world = SystemWorld(loop, threads=config[broker_keys.PENSTOCK_IO_THREADS])
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_handler(stop, number, world.clock))
-    if until_stdin_closes:
-        threading.Thread(target=_wait_for_end_of_input, args=(loop, stop), name="stdin", daemon=True).start()
+    stop_on_signals(loop, stop, until_stdin_closes=until_stdin_closes)
     broker = Broker(config, world, random.SystemRandom())
     started = world.clock.monotonic()
     try:
@@ -96,40 +90,6 @@ async def _serve(
         await world.close()
     if broker.failed.done():
         raise BrokerError(broker.failed.result())
-
-
-def _stop_handler(stop: asyncio.Event, number: signal.Signals, clock: Clock) -> Callable[[], Any]:
-    """The first signal stops cleanly. A later Ctrl-C means that somebody does not want to wait; recovery copes.
-
-    A signal to a whole process group can arrive twice at nearly the same time, so only a second thought counts.
-    """
-    asked_at = 0.0
-
-    def stop_or_exit() -> None:
-        nonlocal asked_at
-        now = clock.monotonic()
-        if not stop.is_set():
-            asked_at = now
-            stop.set()
-        elif number is signal.SIGINT and now - asked_at > 1:
-            os._exit(130)
-
-    return stop_or_exit
-
-
-def _wait_for_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    # The descriptor and not sys.stdin, whose lock would keep the interpreter from ending.
-    try:
-        while os.read(0, 65536):
-            pass
-    except OSError:
-        # It was never open.
-        pass
-    try:
-        loop.call_soon_threadsafe(stop.set)
-    except RuntimeError:
-        # The broker has ended for another reason.
-        pass
 
 
 def _addresses(broker: Broker) -> list[str]:
