@@ -175,18 +175,27 @@ def _table(rows: list[Row], columns: Sequence[Column | str], *, empty: str, titl
         highlight=False,
         soft_wrap=not terminal,
     )
-    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold", show_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD if terminal else None,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+        show_edge=False,
+    )
     chosen = _columns(columns)
     for column in chosen:
         numeric = any(isinstance(row.get(column.key), (int, float)) for row in rows)
         justify: Literal["left", "right"] = (
             "right" if numeric and not any(isinstance(row.get(column.key), bool) for row in rows) else "left"
         )
+        heading_text = column.heading.upper()
         table.add_column(
-            Text(column.heading.upper()),
+            Text(heading_text),
             style=column.style,
             justify=justify,
             overflow="fold",
+            # On a narrow terminal the values fold, not the words above them.
+            min_width=max(map(len, heading_text.split()), default=0),
         )
     for row in rows:
         table.add_row(*(Text((column.show or show)(row.get(column.key))) for column in chosen))
