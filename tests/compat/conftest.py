@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.support.brokers import Broker, make_target
 from tests.support.missing_peers import pytest_fixture_setup, pytest_runtest_call  # noqa: F401 - hooks
+from tests.support.topic_names import topic  # noqa: F401 - a fixture
 
 # Foreign clients use what is deprecated and leave sockets to the collector; their warnings are not errors of ours.
 with warnings.catch_warnings():
@@ -58,13 +58,3 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     yield start
     for target in started:
         target.kill()
-
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name of the test's own; the topic itself does not exist yet."""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:80]
-    return f"{plain}-{next(_numbers)}"

@@ -5,7 +5,6 @@ The shared broker must come to its end with exit code 0 and without a traceback 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from tests.integration.watching import client_lines
 from tests.support.brokers import PenstockBroker
 from tests.support.raw_client import RawClient
+from tests.support.topic_names import topic  # noqa: F401 - a fixture
 
 Connect = Callable[..., RawClient]
 StartBroker = Callable[..., PenstockBroker]
@@ -69,16 +69,6 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
     yield start
     for each in started:
         each.kill()
-
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name of the test's own; the topic itself does not exist yet."""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:80]
-    return f"{plain}-{next(_numbers)}"
 
 
 @pytest.fixture
