@@ -435,7 +435,7 @@ def terminal(
             process.send_signal(signal.SIGINT)
             interrupt_at = None
     os.close(parent)
-    return process.wait(20), shown.decode()
+    return process.wait(60), shown.decode()
 
 
 def test_a_terminal_gets_tables_and_colours(tool: Run, broker: PenstockBroker, topic: str) -> None:
@@ -446,6 +446,14 @@ def test_a_terminal_gets_tables_and_colours(tool: Run, broker: PenstockBroker, t
     assert "PARTITIONS" in shown
     _, plain = on_terminal("topics", "list", "-b", broker.bootstrap, NO_COLOR="1", TERM="dumb")
     assert "\x1b[3" not in plain
+
+
+def test_a_terminal_of_80_columns_cuts_no_heading(tool: Run, broker: PenstockBroker, topic: str) -> None:
+    good(tool("topics", "create", topic))
+    code, shown = on_terminal("topics", "describe", topic, "-b", broker.bootstrap, COLUMNS="80")
+    assert code == 0
+    for word in ("PARTITION", "LEADER", "REPLICAS", "OFFLINE", "RECORDS"):
+        assert word in shown, shown
 
 
 def test_destructive_commands_ask(tool: Run, broker: PenstockBroker, topic: str) -> None:
