@@ -26,6 +26,7 @@ READER_GONE: Final = 141
 _ASK_FOR_AN_ACL: Final = "ask for an ACL"
 REMEDIES: Final = {
     ErrorCode.UNSUPPORTED_VERSION: "`penstock cluster apis` lists what a broker serves",
+    ErrorCode.INVALID_CONFIG: "`penstock configs describe KIND NAME --all --docs` shows the keys and what they take",
     ErrorCode.GROUP_ID_NOT_FOUND: "`penstock groups list` shows the groups",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`penstock topics list` shows the topics",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`penstock transactions list` shows them",

@@ -14,3 +14,8 @@ def test_a_brokers_own_words_get_the_remedy() -> None:
 def test_a_sentence_that_has_the_remedy_is_left_alone() -> None:
     text = "topic t: the user may not do this with the topic: ask for an ACL"
     assert sentences(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, text), REMEDIES) == [text]
+
+
+def test_a_key_that_is_none_gets_the_way_to_the_keys() -> None:
+    (said,) = sentences(KafkaError(ErrorCode.INVALID_CONFIG, "topic t: Unknown topic config name: x"), REMEDIES)
+    assert said.startswith("topic t: Unknown topic config name: x (`penstock configs describe")
