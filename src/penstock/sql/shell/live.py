@@ -28,6 +28,8 @@ _TOGETHER_S = 0.1
 class LiveView:
     def __init__(self, output: TextOutput, columns: Columns) -> None:
         self._columns = columns
+        self._output = output
+        output.spool_row(columns.names)
         self._console = Console(file=sys.stdout, highlight=False)
         self._rows: deque[list[str]] = deque(maxlen=max(5, self._console.height - _LINES_AROUND))
         self._count = 0
@@ -39,6 +41,7 @@ class LiveView:
         self._draw()
 
     def row(self, row: Any) -> None:
+        self._output.spool_row(row)
         with self._lock:
             self._rows.append([show_value(value) for value in row])
             self._count += 1

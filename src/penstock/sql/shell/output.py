@@ -80,6 +80,11 @@ class TextOutput:
             self._spooled.close()
         self._spooled = None if path is None else open(path, "a", encoding="utf-8")  # noqa: SIM115
 
+    def spool_row(self, values: Iterable[Any]) -> None:
+        """For views that draw on the terminal themselves: the file has every row, as a pipe would."""
+        if self._spooled is not None:
+            self._spooled.write("\t".join(map(show_value, values)) + "\n")
+
     def _print_table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         from penstock.sql.shell.style import table_text
 
@@ -116,7 +121,9 @@ class LineView:
         self._output.say(str(row))
 
     def end(self, count: int, *, interrupted: bool) -> None:
-        pass
+        # The terminal has written ^C, and the prompt belongs below it.
+        if interrupted and self._output.is_terminal:
+            self._output.say("")
 
 
 class JsonView:

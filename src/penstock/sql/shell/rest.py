@@ -17,6 +17,7 @@ ANSWER_TIMEOUT_S: Final = 120.0
 READ_BYTES: Final = 64 * 1024
 _JSON: Final = "application/vnd.ksql.v1+json"
 _LINES: Final = "application/vnd.ksqlapi.delimited.v1"
+_NO_SERVER: Final = "What answers at {} is no SQL server: check the address."
 
 
 class ShellError(Exception):
@@ -55,7 +56,8 @@ class RestClient:
         if parts.scheme != "http" or not parts.hostname:
             raise ShellError(f"{url} is no address: write http://HOST:PORT.")
         self._host = parts.hostname
-        self.url = f"http://{parts.hostname}:{self._port}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self.url = f"http://{host}:{self._port}"
 
     def info(self) -> dict[str, Any]:
         found: dict[str, Any] = self._json("GET", "/info")["KsqlServerInfo"]
@@ -87,7 +89,7 @@ class RestClient:
             try:
                 return json.loads(response.read())
             except ValueError:
-                raise UnreachableError(f"What answers at {self.url} is no SQL server: check the address.") from None
+                raise UnreachableError(_NO_SERVER.format(self.url)) from None
             finally:
                 connection.close()
 
@@ -150,7 +152,7 @@ class RowReader:
             head = json.loads(line)
             return Columns(names=head["columnNames"], types=head["columnTypes"], query_id=head.get("queryId"))
         except (ValueError, KeyError, TypeError):
-            raise UnreachableError(f"What answers at {self._url} is no SQL server: check the address.") from None
+            raise UnreachableError(_NO_SERVER.format(self._url)) from None
 
     def _row(self, line: bytes) -> Any:
         row = json.loads(line)
@@ -172,8 +174,12 @@ class connection_errors:  # noqa: N801 - used as a statement
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, TimeoutError):
             raise UnreachableError(f"{self._url} does not answer in time.") from error
+        if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
+            raise UnreachableError(_NO_SERVER.format(self._url)) from error
         if isinstance(error, (OSError, http.client.HTTPException)):
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            if isinstance(error, http.client.IncompleteRead):
+                reason = "the server ended it"
             if self._connected:
                 raise UnreachableError(f"The connection to {self._url} broke: {reason.lower()}.") from error
             raise UnreachableError(

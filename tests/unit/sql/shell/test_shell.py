@@ -190,17 +190,18 @@ def test_a_server_that_goes_away_during_a_query() -> None:
         thread.join()
     assert result.exit_code == 1
     assert result.stdout == "A\n1\n"
-    assert result.stderr.startswith(f"The connection to {url} broke: ")
+    assert result.stderr == f"The connection to {url} broke: the server ended it.\n"
 
 
-def test_what_answers_is_no_sql_server() -> None:
+@pytest.mark.parametrize("words", [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"SSH-2.0-Server\r\n"])
+def test_what_answers_is_no_sql_server(words: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def answer() -> None:
             accepted, _ = other.accept()
             with accepted:
                 accepted.recv(65536)
-                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+                accepted.sendall(words)
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -308,6 +309,8 @@ def test_at_a_terminal(url: str, service: FakeService, tmp_path: Path) -> None:
         terminal.expect("KAFKA")
         terminal.send("BAD;\r")
         terminal.expect("It is bad.")
+        terminal.send(f"SPOOL '{tmp_path}/spool';\r")
+        terminal.expect("sql>")
         terminal.send("SELECT *\r")
         terminal.expect("...>")
         terminal.send("FROM s EMIT CHANGES;\r")
@@ -319,11 +322,15 @@ def test_at_a_terminal(url: str, service: FakeService, tmp_path: Path) -> None:
         terminal.expect("ended by Ctrl-C")
         assert query.closed.wait(10)
         terminal.expect("sql>")
+        terminal.send("SPOOL OFF;\r")
+        terminal.expect("sql>")
         terminal.send("exit\r")
         assert terminal.process.wait(20) == 0
     finally:
         terminal.close()
     assert "SHOW STREAMS;" in (tmp_path / "penstock" / "sql_history").read_text()
+    # What was drawn in its place is in the file row by row.
+    assert (tmp_path / "spool").read_text() == "ID\tNAME\n41\tfirst\n"
 
 
 def test_tables_of_every_kind_of_answer() -> None:
