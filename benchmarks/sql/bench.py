@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,9 +112,10 @@ class Bench:
     @contextmanager
     def _inputs(self, names: tuple[str, ...], rows: int) -> Iterator[None]:
         with self._topics.made(*names):
-            if rows:
-                for name in names:
-                    self._topics.fill(name, rows)
+            # One time for all: what is joined must be of the same time.
+            end_ms = time.time_ns() // 1_000_000
+            for name in names if rows else ():
+                self._topics.fill(name, rows, end_ms)
             if self._server is not None:
                 self._server.declare(*names)
             yield

@@ -44,9 +44,8 @@ class Topics:
         if found:
             self.admin.delete_topics(found)
 
-    def fill(self, topic: str, total: int) -> None:
-        """The records of a load in which a query reads `total` in all."""
-        end_ms = time.time_ns() // 1_000_000
+    def fill(self, topic: str, total: int, end_ms: int) -> None:
+        """The records of a load in which a query reads `total` in all, the last of them of the time `end_ms`."""
         with penstock.Producer(bootstrap_servers=self.bootstrap, linger_ms=5) as producer:
             for table in records(topic, total, end_ms):
                 for delivery in producer.send_many(topic, table):
