@@ -16,8 +16,8 @@ from tests.support.brokers import ROOT
 from tests.support.ports import free_port
 from tests.support.processes import LoggedProcess
 
-START_TIMEOUT_S = 120.0
-REQUEST_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
+REQUEST_TIMEOUT_S = 180.0
 
 
 class SqlServerProcess:

@@ -14,7 +14,7 @@ import pytest
 from tests.sql.cluster.standalone import java_is_whole, other_user, plain_python, standalone_cluster
 
 DRIVER = Path(__file__).parent / "driver.py"
-SCENARIOS = ("filter", "tables", "join_stream_table")
+SCENARIOS = ("filter", "join_stream_table", "tables")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.timeout(540)
+@pytest.mark.timeout(960)
 def test_queries_run_on_executors_that_have_only_what_the_server_ships(folder: Path) -> None:
     python = plain_python()
     if python is None or not java_is_whole():
@@ -43,7 +43,7 @@ def test_queries_run_on_executors_that_have_only_what_the_server_ships(folder: P
             [sys.executable, DRIVER, master, data, checkpoints, python, *SCENARIOS],
             capture_output=True,
             text=True,
-            timeout=480,
+            timeout=900,
             check=False,
         )
     assert run.returncode == 0, f"{run.stdout[-3000:]}\n{run.stderr[-6000:]}"
