@@ -177,7 +177,7 @@ def _table(rows: list[Row], columns: Sequence[Column | str], *, empty: str, titl
     )
     table = Table(
         box=box.SIMPLE_HEAD if terminal else None,
-        padding=(0, 1, 0, 0),
+        padding=(0, 1 if terminal else 2, 0, 0),  # with the separator of a box, two columns either way
         pad_edge=False,
         header_style="bold",
         show_edge=False,
