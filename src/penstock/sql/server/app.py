@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.sql.server.errors import error_response, on_http_error
 from penstock.sql.server.inserts import InsertEndpoint
@@ -54,7 +57,21 @@ def build_app(service: SqlService, workers: Workers) -> Starlette:
         *(Route(path, _reporting(endpoint)) for path, endpoint in gets.items()),
         WebSocketRoute("/ws/query", WebSocketEndpoint(service, workers).query),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: on_http_error})
+    middleware = [Middleware(_PathOfWholeAddress)]
+    return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: on_http_error})
+
+
+class _PathOfWholeAddress:
+    """A request may name its whole address (RFC 9112, 3.2.2); the Python client `ksql` does, hypercorn leaves it so."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(("http://", "https://")):
+            path = urlsplit(scope["path"]).path or "/"
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        await self._app(scope, receive, send)
 
 
 def _reporting(endpoint: Endpoint) -> Endpoint:

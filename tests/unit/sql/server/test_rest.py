@@ -566,3 +566,12 @@ def test_a_status_has_its_words(url: str, service: FakeService) -> None:
     answer = httpx.post(f"{url}/query-stream", json={"sql": "SELECT;"})
     assert answer.extensions["reason_phrase"] == b"OK"
     assert httpx.get(f"{url}/nowhere").extensions["reason_phrase"] == b"Not Found"
+
+
+def test_a_request_may_name_its_whole_address(url: str) -> None:
+    """As a proxy's clients do, and the Python client ksql."""
+    with socket.create_connection(tuple(url.removeprefix("http://").split(":")), 10) as raw:
+        raw.sendall(f"GET {url}/info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert b"KsqlServerInfo" in answer
