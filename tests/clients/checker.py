@@ -20,6 +20,7 @@ from penstock import Consumer, Producer, TopicPartition
 from penstock.client.errors import KafkaError, is_retriable
 
 JOIN_TIMEOUT_S = 60.0
+PROGRESS_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,11 @@ class Writers:
                 self._stop.wait(0.02)
         except KafkaError as error:
             self.errors.append(error)
+
+    @property
+    def count(self) -> int:
+        """Records handed over so far."""
+        return sum(list(self.written.values()))
 
     def _told(self, _: object, error: BaseException | None) -> None:
         if error is not None:

@@ -19,7 +19,7 @@ from penstock.records.builder import build_batch
 from penstock.records.compression import Codec
 from penstock.records.record import ConsumerRecord, Record
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 60_000
 
 
 def batch(values: Iterable[bytes | None], *, codec: Codec = Codec.NONE, timestamp: int | None = None) -> bytes:
@@ -106,7 +106,7 @@ def values(records: Sequence[ConsumerRecord]) -> list[Any]:
     return [record.value for record in records]
 
 
-def read(consumer: Any, count: int, timeout_s: float = 20.0, poll_ms: float = 500) -> list[ConsumerRecord]:
+def read(consumer: Any, count: int, timeout_s: float = 60.0, poll_ms: float = 500) -> list[ConsumerRecord]:
     """Exactly `count` records, from as many polls as it takes."""
     deadline = time.monotonic() + timeout_s
     found: list[ConsumerRecord] = []
@@ -117,7 +117,7 @@ def read(consumer: Any, count: int, timeout_s: float = 20.0, poll_ms: float = 50
     return found
 
 
-async def read_async(consumer: Any, count: int, timeout_s: float = 20.0) -> list[ConsumerRecord]:
+async def read_async(consumer: Any, count: int, timeout_s: float = 60.0) -> list[ConsumerRecord]:
     found: list[ConsumerRecord] = []
     async with asyncio.timeout(timeout_s):
         while len(found) < count:

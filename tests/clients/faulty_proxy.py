@@ -23,6 +23,10 @@ class _Pair:
     client: socket.socket
     broker: socket.socket
     is_silent: bool = False
+    loses_answers: bool = False
+
+    def passes(self, source: socket.socket) -> bool:
+        return not (self.is_silent or (self.loses_answers and source is self.broker))
 
     def cut(self) -> None:
         for each in (self.client, self.broker):
@@ -65,6 +69,12 @@ class FaultyProxy:
             for pair in self._pairs:
                 pair.is_silent = True
 
+    def lose_answers(self) -> None:
+        """Requests on open connections still arrive; nothing comes back, and nobody is told."""
+        with self._lock:
+            for pair in self._pairs:
+                pair.loses_answers = True
+
     def heal(self) -> None:
         """New connections work again, old ones do not."""
         with self._lock:
@@ -105,7 +115,7 @@ class FaultyProxy:
             while data := source.recv(_CHUNK_BYTES):
                 if self.delay_s:
                     time.sleep(self.delay_s)
-                if not pair.is_silent:
+                if pair.passes(source):
                     target.sendall(data)
         if not pair.is_silent:
             pair.cut()

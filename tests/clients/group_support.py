@@ -22,7 +22,7 @@ FAST: dict[str, Any] = {
     "fetch_max_wait_ms": 100,
     "retry_backoff_ms": 20,
 }
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 _names = itertools.count()
 
 

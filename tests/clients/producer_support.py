@@ -24,7 +24,7 @@ from penstock.protocol.messages.metadata import (
 from penstock.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from penstock.protocol.requests import decode_request, encode_response, read_request_header
 
-READ_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 60.0
 TOPIC_ID = UUID(int=7)
 
 
@@ -42,28 +42,27 @@ def read_all(bootstrap: str, topic: str, partitions: int = 1) -> list[Seen]:
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "check.crcs": True}
     )
-    found: list[Seen] = []
     try:
-        for partition in range(partitions):
-            found += _read_partition(consumer, topic, partition)
+        return _read_partitions(consumer, topic, partitions)
     finally:
         consumer.close()
-    return found
 
 
-def _read_partition(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> list[Seen]:
-    tp = confluent_kafka.TopicPartition(topic, partition, 0)
-    _, end = consumer.get_watermark_offsets(tp, timeout=READ_TIMEOUT_S)
+def _read_partitions(consumer: confluent_kafka.Consumer, topic: str, partitions: int) -> list[Seen]:
+    """All at once: librdkafka was seen to give nothing for a minute of a partition that was assigned after others."""
+    starts = [confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)]
+    ends = {each.partition: consumer.get_watermark_offsets(each, timeout=READ_TIMEOUT_S)[1] for each in starts}
+    consumer.assign([each for each in starts if ends[each.partition]])
     found: list[Seen] = []
-    if not end:
-        return found
-    consumer.assign([tp])
+    left = {partition: end for partition, end in ends.items() if end}
     deadline = time.monotonic() + READ_TIMEOUT_S
-    while not found or found[-1].offset < end - 1:
-        assert time.monotonic() < deadline, f"{topic}-{partition}: read {len(found)} of {end} records"
-        found += [_seen(message) for message in consumer.consume(10_000, 0.2)]
-    consumer.unassign()
-    return found
+    while left:
+        assert time.monotonic() < deadline, f"{topic}: read {len(found)} records; not at the end of {left}"
+        for message in consumer.consume(10_000, 0.2):
+            found.append(_seen(message))
+            if found[-1].offset + 1 >= ends[found[-1].partition]:
+                left.pop(found[-1].partition, None)
+    return sorted(found, key=lambda each: each[:2])
 
 
 def _seen(message: Any) -> Seen:

@@ -23,7 +23,7 @@ from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.metadata import MetadataRequest
 from tests.support.secured import USERS, SecuredKafka
 
-TIMEOUT_S = 8.0
+TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module", name="kafka")

@@ -17,7 +17,7 @@ from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
 from penstock.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
-CALL_TIMEOUT_MS = 30_000
+CALL_TIMEOUT_MS = 60_000
 _numbers = itertools.count()
 
 

@@ -48,12 +48,12 @@ from penstock.client.core.types import OffsetAndMetadata
 from tests.clients.checker import wait_until
 from tests.clients.support import TopicMaker
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture
 def admin(bootstrap: str) -> Iterator[Admin]:
-    with Admin(bootstrap_servers=bootstrap, default_api_timeout_ms=20_000) as client:
+    with Admin(bootstrap_servers=bootstrap, default_api_timeout_ms=60_000) as client:
         yield client
 
 
@@ -116,7 +116,8 @@ def test_replicas_may_be_assigned_by_hand(admin: Admin, topic: TopicMaker) -> No
     name = topic.name()
     broker = admin.describe_cluster().nodes[0].id
     admin.create_topics([NewTopic(name=name, assignments={0: [broker], 1: [broker]})])
-    described = wait_for(lambda: admin.describe_topics([name])[name])
+    wait_for(lambda: name in admin.list_topics())
+    described = admin.describe_topics([name])[name]
     assert [each.replicas for each in described.partitions] == [(broker,), (broker,)]
 
 
@@ -272,7 +273,7 @@ def test_offsets_of_what_does_not_exist_fail_soon(admin: Admin, topic: TopicMake
                 TopicPartition("no-such", 0): OffsetSpec.LATEST,
             }
         )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < TIMEOUT_S / 2, "not at the call's time-out"
     assert all(each.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in caught.value.failures.values())
     assert caught.value.successes[TopicPartition(name, 0)].offset == 0
 
@@ -448,7 +449,7 @@ def test_transactions_that_do_not_exist(admin: Admin) -> None:
 def test_partitions_are_added(admin: Admin, topic: TopicMaker) -> None:
     name = topic(partitions=1)
     admin.create_partitions({name: 3})
-    assert len(admin.describe_topics([name])[name].partitions) == 3
+    wait_for(lambda: len(admin.describe_topics([name])[name].partitions) == 3)
     with pytest.raises(KafkaError, match=name) as caught:
         admin.create_partitions({name: 2})
     assert caught.value.code is ErrorCode.INVALID_PARTITIONS
@@ -457,11 +458,15 @@ def test_partitions_are_added(admin: Admin, topic: TopicMaker) -> None:
 def test_settings_of_a_topic_are_changed_and_taken_back(admin: Admin, topic: TopicMaker) -> None:
     name = topic()
     resource = ConfigResource.topic(name)
-    before = admin.describe_configs([resource])[resource]["retention.ms"].value
+
+    def retention() -> str | None:
+        return admin.describe_configs([resource])[resource]["retention.ms"].value
+
+    before = retention()
     admin.incremental_alter_configs({resource: {"retention.ms": "12345"}})
-    assert admin.describe_configs([resource])[resource]["retention.ms"].value == "12345"
+    wait_for(lambda: retention() == "12345")
     admin.incremental_alter_configs({resource: [AlterConfigOp.delete("retention.ms")]})
-    assert admin.describe_configs([resource])[resource]["retention.ms"].value == before
+    wait_for(lambda: retention() == before)
     with pytest.raises(KafkaError) as caught:
         admin.incremental_alter_configs({resource: {"retention.ms": "soon"}})
     assert caught.value.code is ErrorCode.INVALID_CONFIG
@@ -551,7 +556,7 @@ def test_nobody_at_the_address_is_a_time_out_within_the_time() -> None:
         pytest.raises(penstock.KafkaTimeout, match=r"127\.0\.0\.1:1"),
     ):
         admin.list_topics()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_use_after_close() -> None:

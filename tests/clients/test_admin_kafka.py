@@ -56,7 +56,7 @@ from penstock.records.record import Record
 from tests.clients.support import TopicMaker, core_config
 from tests.support.brokers import KafkaBroker
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -106,7 +106,7 @@ def bootstrap(pair: Pair) -> str:
 
 @pytest.fixture
 def admin(pair: Pair) -> Iterator[Admin]:
-    with Admin(bootstrap_servers=pair.bootstrap, default_api_timeout_ms=20_000) as client:
+    with Admin(bootstrap_servers=pair.bootstrap, default_api_timeout_ms=60_000) as client:
         yield client
 
 

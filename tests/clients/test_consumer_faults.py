@@ -17,6 +17,7 @@ from penstock import (
     TopicPartition,
     UnknownTopicOrPartition,
 )
+from tests.clients.checker import wait_until
 from tests.clients.consuming import delete_records, numbers, produce, read, values
 from tests.clients.support import TopicMaker
 from tests.support.brokers import Broker
@@ -45,7 +46,7 @@ def test_a_broker_that_comes_back_is_read_on(restartable: Broker, how: str) -> N
         restartable.start()
         for partition in range(2):
             produce(restartable.bootstrap, name, numbers(10, 1000), partition)
-        seen += read(consumer, 2020 - len(seen), timeout_s=40)
+        seen += read(consumer, 2020 - len(seen))
     for partition in range(2):
         assert values([record for record in seen if record.partition == partition]) == numbers(1010)
 
@@ -54,12 +55,12 @@ def test_a_wrong_address_is_told() -> None:
     with reader(f"127.0.0.1:{free_port()}", TopicPartition("t", 0), default_api_timeout_ms=500) as consumer:
         started = time.monotonic()
         with pytest.raises(NoBrokersReachable, match=r"bootstrap\.servers"):
-            consumer.poll(20_000)
+            consumer.poll(60_000)
         with pytest.raises((NoBrokersReachable, TimeoutError)):
             consumer.position(TopicPartition("t", 0))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         started = time.monotonic()
-    assert time.monotonic() - started < 3, "closing does not wait for a broker that is not there"
+    assert time.monotonic() - started < 20, "closing does not wait for a broker that is not there"
 
 
 def test_offsets_out_of_range(bootstrap: str, topic: TopicMaker) -> None:
@@ -70,13 +71,13 @@ def test_offsets_out_of_range(bootstrap: str, topic: TopicMaker) -> None:
         assert values(read(consumer, 10)) == numbers(10)
     with reader(bootstrap, tp, auto_offset_reset="latest") as consumer:
         consumer.seek(tp, 100)
-        assert consumer.poll(300) == []
+        wait_until(lambda: consumer.poll(100) == [] and consumer.position(tp) == 10, 60, "the position was reset")
         produce(bootstrap, tp.topic, [b"new"])
         assert values(read(consumer, 1)) == [b"new"]
     with reader(bootstrap, tp, auto_offset_reset="none") as consumer:
         consumer.seek(tp, 100)
         with pytest.raises(OffsetOutOfRange, match="Offset 100") as caught:
-            consumer.poll(5000)
+            consumer.poll(60_000)
         assert caught.value.partitions == {tp: 100}
         consumer.seek(tp, 9)
         assert values(read(consumer, 2)) == [b"9", b"new"]
@@ -86,7 +87,7 @@ def test_no_policy_and_no_offset(bootstrap: str, topic: TopicMaker) -> None:
     tp = TopicPartition(topic(), 0)
     with reader(bootstrap, tp, auto_offset_reset="none") as consumer:
         with pytest.raises(NoOffsetForPartition, match=r"auto\.offset\.reset"):
-            consumer.poll(5000)
+            consumer.poll(60_000)
         consumer.seek(tp, 0)
         assert consumer.poll(100) == []
 
@@ -134,7 +135,7 @@ def test_a_deleted_topic_and_its_successor(bootstrap: str, topic: TopicMaker) ->
         for _ in range(5):
             assert consumer.poll(50) == []
         # Kafka may still be deleting it.
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 topic(name=name)
@@ -143,7 +144,7 @@ def test_a_deleted_topic_and_its_successor(bootstrap: str, topic: TopicMaker) ->
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         produce(bootstrap, name, [b"again"])
-        assert values(read(consumer, 1, timeout_s=30)) == [b"again"]
+        assert values(read(consumer, 1)) == [b"again"]
 
 
 def test_a_forked_child_is_told(bootstrap: str, topic: TopicMaker) -> None:

@@ -14,7 +14,7 @@ from penstock.client.consumer.assignors.base import AssignorBase, MemberSubscrip
 from penstock.client.consumer.consumer import AsyncConsumer
 from penstock.client.core.types import ClusterSnapshot, OffsetAndMetadata
 from penstock.client.errors import CommitFailed, FencedInstance, InvalidState, MaxPollIntervalExceeded
-from tests.clients.group_support import FAST, Crew, eventually, partitions_of, write
+from tests.clients.group_support import FAST, TIMEOUT_S, Crew, eventually, partitions_of, write
 from tests.clients.support import TopicMaker
 from tests.support.brokers import Broker
 
@@ -203,8 +203,9 @@ async def test_a_listener_that_raises(bootstrap: str, topic: TopicMaker) -> None
 
     async with consumer:
         consumer.subscribe([name], on_assign=fail)
-        with pytest.raises(ValueError, match="mine"):
-            await asyncio.wait_for(_poll_until(consumer, lambda: False), 20)
+        with pytest.raises(ValueError, match="mine") as raised:
+            await asyncio.wait_for(_poll_until(consumer, lambda: False), TIMEOUT_S)
+        assert "poll again" in raised.value.__notes__[0]
         # The rebalance is complete all the same.
         assert consumer.assignment() == set(partitions_of(name, 2))
         write(bootstrap, name, [0], 1)

@@ -51,7 +51,7 @@ def run_until(parallel: ParallelConsumer, condition: Callable[[], bool]) -> None
     stopped = threading.Event()
 
     def watch() -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not condition() and time.monotonic() < deadline and not stopped.is_set():
             time.sleep(0.005)
         parallel.stop()
@@ -108,7 +108,7 @@ def test_slow_record_holds_back_the_commit_but_not_the_others(bootstrap: str, fi
     def handle(record: ConsumerRecord) -> None:
         if record.value == b"20":
             offset_of_slow.append((record.partition, record.offset))
-            go_on.wait(20)
+            go_on.wait(60)
         done.append(int(record.value))
 
     def others_done() -> bool:
@@ -204,7 +204,7 @@ def test_partitions_revoked_while_busy_are_finished_and_committed_first(bootstra
     def handler(name: str) -> Callable[[ConsumerRecord], None]:
         def handle(record: ConsumerRecord) -> None:
             if len(done) > 30:
-                go.wait(20)
+                go.wait(60)
             time.sleep(0.005)
             done.append((name, int(record.value)))
 
@@ -218,7 +218,7 @@ def test_partitions_revoked_while_busy_are_finished_and_committed_first(bootstra
         ]
         threads = [threading.Thread(target=each.run) for each in runs]
         threads[0].start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(done) <= 30:
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -231,7 +231,7 @@ def test_partitions_revoked_while_busy_are_finished_and_committed_first(bootstra
             time.sleep(0.01)
         for each, thread in zip(runs, threads, strict=True):
             each.stop()
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
     assert sorted(number for _, number in done) == list(range(COUNT))
     assert {name for name, _ in done} == {"first", "second"}

@@ -30,7 +30,7 @@ from penstock.records.kernel import partition_for_key
 from tests.clients.producer_support import read_all
 from tests.clients.support import TopicMaker
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def test_a_record_with_everything(bootstrap: str, topic: TopicMaker) -> None:

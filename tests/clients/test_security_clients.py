@@ -16,7 +16,7 @@ from tests.support.secured import SESSION_LIFETIME_MS, SecuredKafka
 
 __all__ = ["start_kafka"]
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 OAUTH_JAAS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
     'unsecuredLoginStringClaim_sub="alice";'

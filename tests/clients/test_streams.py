@@ -42,7 +42,7 @@ def committed(bootstrap: str, group: str, name: str) -> int:
 
 
 def wait_for(condition: Any, what: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
@@ -61,7 +61,7 @@ def test_threads_share_a_topic(bootstrap: str, filled: str) -> None:
             thread.start()
         wait_for(lambda: len(taken) >= COUNT, f"{len(taken)} records")
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive(), "closing ends the streams"
     assert sorted(each[3] for each in taken) == list(range(COUNT))
     streams_of = defaultdict(set)
@@ -129,7 +129,7 @@ def test_streams_of_two_members_share_the_partitions(bootstrap: str, filled: str
         fill(bootstrap, filled, range(COUNT, COUNT + 40))
         wait_for(lambda: set(taken) >= set(range(COUNT + 40)), f"{len(set(taken))} different records")
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert committed(bootstrap, group, filled) == COUNT + 40
 
 

@@ -16,7 +16,7 @@ from enum import Enum
 
 from penstock import Consumer, Producer, TopicPartition
 from penstock.client.errors import ClientError
-from tests.clients.checker import JOIN_TIMEOUT_S, wait_until
+from tests.clients.checker import JOIN_TIMEOUT_S, PROGRESS_TIMEOUT_S, wait_until
 
 
 class End(Enum):
@@ -65,6 +65,16 @@ class TransactionWriters:
         for thread in self._threads:
             thread.join(JOIN_TIMEOUT_S)
             assert not thread.is_alive(), "a writer hangs"
+
+    def wait_for_more(self, committed: int, aborted: int) -> None:
+        """Until so many more transactions have ended in each way, or a writer failed."""
+        wanted = {End.COMMITTED: committed, End.ABORTED: aborted}
+        goals = {end: self.ledger.count(end) + more for end, more in wanted.items()}
+        wait_until(
+            lambda: bool(self.errors) or all(self.ledger.count(end) >= goal for end, goal in goals.items()),
+            PROGRESS_TIMEOUT_S,
+            f"{committed} transactions were committed and {aborted} aborted",
+        )
 
     def _write(self, name: str, chance: random.Random) -> None:
         number = 0
