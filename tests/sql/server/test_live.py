@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -11,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.sql import command
+from penstock.sql.server.config import PUSH_QUERIES_MAX
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +99,27 @@ def test_a_push_query_that_is_closed_by_its_id(http: httpx.Client, url: str) -> 
         assert len(json.loads(next(received))) == 3
         assert httpx.post(f"{url}/close-query", json={"queryId": query_id}).status_code == 200
         assert len(list(received)) == 3
+
+
+def test_only_so_many_push_queries_at_once(http: httpx.Client, url: str) -> None:
+    push = {"sql": "SELECT * FROM monitoring_stream EMIT CHANGES;"}
+
+    def refused(query: dict[str, str]) -> bool:
+        with http.stream("POST", "/query-stream", json=query) as answer:
+            return answer.status_code == 400 and json.loads(answer.read())["error_code"] == 40003
+
+    with ExitStack() as stack:
+        many = stack.enter_context(httpx.Client(base_url=url, timeout=90, limits=httpx.Limits(max_connections=None)))
+        for _ in range(PUSH_QUERIES_MAX.default):
+            answer = stack.enter_context(many.stream("POST", "/query-stream", json=push))
+            assert answer.status_code == 200
+        assert refused(push)
+        assert refused({"sql": "PRINT monitoring;"})
+        assert ksql(http, "SHOW STREAMS;")
+        assert rows(http, "SELECT type FROM monitoring_stream LIMIT 1;") == [["ERROR"]]
+    deadline = time.monotonic() + 60
+    while refused(push):
+        assert time.monotonic() < deadline, "queries whose clients have gone are still open"
 
 
 def test_the_shell_from_end_to_end(url: str) -> None:

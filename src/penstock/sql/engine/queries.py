@@ -140,16 +140,10 @@ class QueryService:
         return self._running(plan, "PULL", IteratedRows(rows, plan.limit), warnings)
 
     def _push(self, plan: QueryPlan, warnings: tuple[str, ...]) -> RunningQuery:
-        if len(self._open) >= self._push_queries_max:
-            raise TooManyQueriesError(
-                f"{len(self._open)} push queries are open, and this server answers {self._push_queries_max}.",
-                hint="Close some, or raise ksql.max.push.queries.",
-            )
         queue = RowQueue(plan.limit)
         stop: Callable[[], None] = queue.end
         running = self._running(plan, "PUSH", queue, warnings, lambda: self._closed(plan.query_id, stop))
-        with self._lock:
-            self._open[plan.query_id] = running
+        self._opened(running)
         try:
             if is_simple(plan.root):
                 starting = str(plan.properties.get(STARTING, "latest"))
@@ -163,6 +157,16 @@ class QueryService:
             raise
         return running
 
+    def _opened(self, query: RunningQuery) -> None:
+        """PRINT counts too: each keeps a thread of the server busy."""
+        with self._lock:
+            if len(self._open) >= self._push_queries_max:
+                raise TooManyQueriesError(
+                    f"{len(self._open)} push queries are open, and this server answers {self._push_queries_max}.",
+                    hint="Close some, or raise ksql.max.push.queries.",
+                )
+            self._open[query.query_id] = query
+
     def _closed(self, query_id: str, stop: Callable[[], None]) -> None:
         with self._lock:
             self._open.pop(query_id, None)
@@ -171,7 +175,6 @@ class QueryService:
     def _print(self, statement: PrintTopic) -> RunningQuery:
         query_id = f"print_{statement.topic}_{secrets.randbits(63)}"
         queue = RowQueue(statement.limit)
-        TopicPrinter(statement, queue, self._kafka).start(self._thread, _START_TIMEOUT_S)
         running = RunningQuery(
             query_id=query_id,
             kind="PRINT",
@@ -179,8 +182,12 @@ class QueryService:
             rows=queue,
             on_close=lambda: self._closed(query_id, queue.end),
         )
-        with self._lock:
-            self._open[query_id] = running
+        self._opened(running)
+        try:
+            TopicPrinter(statement, queue, self._kafka).start(self._thread, _START_TIMEOUT_S)
+        except BaseException:
+            running.close()
+            raise
         return running
 
     def _running(
