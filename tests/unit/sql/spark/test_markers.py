@@ -8,13 +8,13 @@ from penstock.sql.errors import EngineError
 from penstock.sql.spark.running.markers import Home, Marker, verdict
 
 HOME = Home(checkpoint_id="c1", plan_version=1, shuffle_partitions="2", state_provider="p")
-MARKER = Marker(home=HOME, batch_id=7, offsets=('{"t":{"0":10}}',))
+MARKER = Marker(home=HOME, owner="o", batch_id=7, offsets=('{"t":{"0":10}}',))
 
 
 @pytest.mark.parametrize(
     ("marker", "batch_id", "offsets", "expected"),
     [
-        (Marker(home=HOME), 0, (), "new"),
+        (Marker(home=HOME, owner="o"), 0, (), "new"),
         (MARKER, 8, ('{"t":{"0":12}}',), "new"),
         (MARKER, 7, ('{"t":{"0":10}}',), "done"),
         (MARKER, 6, ('{"t":{"0":8}}',), "done"),

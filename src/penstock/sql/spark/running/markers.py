@@ -1,9 +1,9 @@
 """What is known of each query: one record per query in a compacted topic of the service.
 
-The record says with what the query's state was made (its home: which checkpoint, and what fits it), and which batch was
-committed last. It goes out in the transaction of that batch, so both are there or neither; the first one is written
-before there is a batch. All servers of a service read it: who takes a query over finds its checkpoint, or finds that it
-cannot be reached from there.
+The record says with what the query's state was made (its home: which checkpoint, and what fits it), who runs it, and
+which batch was committed last. It goes out in the transaction of that batch, so both are there or neither; one is also
+written at every start, before there is a batch. All servers of a service read it: who takes a query over finds its
+checkpoint, or finds that it cannot be reached from there; who failed finds that another has taken over, and leaves.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """The last batch that was committed, and the offsets where its inputs ended."""
+    """The last batch that was committed, and the offsets where its inputs ended. `owner` names a run of a server."""
 
     home: Home
+    owner: str
     batch_id: int = _NO_BATCH
     offsets: tuple[str, ...] = ()
 

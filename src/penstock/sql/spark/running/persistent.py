@@ -9,12 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.base.errors import KafkaError
-from penstock.client.errors import ProducerFenced
 from penstock.sql.engine.ports import QueryState, QueryStatus
 from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS
 from penstock.sql.errors import EngineError
@@ -37,10 +36,12 @@ log = logging.getLogger(__name__)
 
 _COMMIT_TIMEOUT_S = 30.0
 _DOOR_TIMEOUT_S = 30.0
-_MET_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
-"""What Spark says when another one has written to the checkpoint."""
 _RECORD_OVERHEAD_BYTES = 100
 _STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+class TakenOverError(EngineError):
+    """The query runs elsewhere."""
 
 
 class PersistentQuery:
@@ -62,6 +63,8 @@ class PersistentQuery:
         self._state: QueryState = "RUNNING"
         self._last_error: str | None = None
         self._last_error_time_ms: int | None = None
+        self._owner = uuid.uuid4().hex
+        self._has_run = False
         self._restarts = 0
         self._failures_in_a_row = 0
         self._next_start_s: float | None = None
@@ -83,6 +86,7 @@ class PersistentQuery:
         built = self._builder.build(plan)
         # What cannot go on here is not taken away from a server where it can: look before fencing, and again after it.
         if (marker := read_marker(kafka, plan.query_id)) is not None:
+            self._check_not_taken_over(marker)
             self._check_fits(marker.home, built.session)
         self._producer = producer = penstock.Producer(
             kafka.config(
@@ -91,8 +95,10 @@ class PersistentQuery:
             )
         )
         producer.init_transactions()
-        marker = read_marker(kafka, plan.query_id) or self._first_marker(producer, built.session)
+        marker = read_marker(kafka, plan.query_id) or self._first_marker(built.session)
         self._check_fits(marker.home, built.session)
+        marker = replace(marker, owner=self._owner)
+        self._take_over(producer, marker)
         built.session.conf.set("spark.sql.shuffle.partitions", marker.home.shuffle_partitions)
         checkpoint = self._checkpoint(built.session, marker.home)
         self._sink = TopicSink(
@@ -112,7 +118,7 @@ class PersistentQuery:
         self._state = "RUNNING"
         log.info("%s runs", plan.query_id)
 
-    def _first_marker(self, producer: penstock.Producer, session: SparkSession) -> Marker:
+    def _first_marker(self, session: SparkSession) -> Marker:
         """Of a query that never ran: its checkpoint is made first, so that one that is written down is there."""
         home = Home(
             checkpoint_id=uuid.uuid4().hex,
@@ -121,11 +127,19 @@ class PersistentQuery:
             state_provider=_state_provider(session),
         )
         self._checkpoint(session, home).create()
-        marker = Marker(home=home)
+        return Marker(home=home, owner=self._owner)
+
+    def _take_over(self, producer: penstock.Producer, marker: Marker) -> None:
+        """Write down whose the query is from now on."""
         producer.begin_transaction()
         send_marker(producer, self._kafka.service_id, self._plan.query_id, marker)
         producer.commit_transaction(_COMMIT_TIMEOUT_S)
-        return marker
+        self._has_run = True
+
+    def _check_not_taken_over(self, marker: Marker) -> None:
+        """A failure may come from another server that has begun to run the query: then it stays there."""
+        if self._has_run and marker.owner != self._owner:
+            raise TakenOverError(f"Another server runs the query {self._plan.query_id} now; this one left it.")
 
     def _checkpoint(self, session: SparkSession, home: Home) -> Checkpoint:
         uri = checkpoint_uri(self._settings.checkpoint_uri, self._plan.query_id, home.checkpoint_id)
@@ -194,35 +208,18 @@ class PersistentQuery:
 
     def _failed(self, error: Exception) -> None:
         ran_well = self._sink is not None and self._sink.rows_written > 0
-        fenced = isinstance(error, ProducerFenced) or (_MET_ANOTHER in str(error) and self._is_fenced())
         self._release()
         self._failures_in_a_row = 1 if ran_well else self._failures_in_a_row + 1
         self._state = "ERROR"
         self._last_error = reason_of(error).replace(LOSS_REMEDY, self._loss_remedy)
         self._last_error_time_ms = time.time_ns() // 1_000_000
-        if fenced:
-            self._last_error = f"Another server runs the query {self._plan.query_id} now; this one left it."
+        if isinstance(error, TakenOverError):
             log.warning("%s", self._last_error)
             return
         pause_s = self._settings.restart_backoff_s * 2 ** min(self._failures_in_a_row - 1, 16)
         pause_s = min(pause_s, self._settings.restart_backoff_max_s)
         self._next_start_s = time.monotonic() + pause_s
         log.warning("%s failed and starts again in %.0f s: %s", self._plan.query_id, pause_s, self._last_error)
-
-    def _is_fenced(self) -> bool:
-        """Two that write one checkpoint hinder each other. The one whose producer is the older one leaves."""
-        producer, sink = self._producer, self._sink
-        if producer is None or sink is None:
-            return False
-        try:
-            producer.begin_transaction()
-            send_marker(producer, self._kafka.service_id, self._plan.query_id, sink.marker)
-            producer.commit_transaction(_COMMIT_TIMEOUT_S)
-        except ProducerFenced:
-            return True
-        except KafkaError as error:
-            log.info("%s does not know whether it is fenced: %s", self._plan.query_id, error)
-        return False
 
     def pause(self) -> None:
         self.stop()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow
+from msgspec.structs import replace
 from pyspark.sql import DataFrame
 
 import penstock
@@ -67,7 +68,7 @@ class TopicSink:
         self._sink = sink
         self._encoder = RowEncoder(sink)
         self._producer = producer
-        self.marker = marker
+        self._marker = marker
         self._checkpoint = checkpoint
         self._table = table
         self._looked_up = looked_up
@@ -86,12 +87,12 @@ class TopicSink:
             table.wait_until_current()
         rows = frame.toArrow()
         offsets = self._checkpoint.offsets(batch_id)
-        if verdict(self.marker, batch_id=batch_id, offsets=offsets) == "done":
+        if verdict(self._marker, batch_id=batch_id, offsets=offsets) == "done":
             log.info("%s: batch %d is committed already", self._query_id, batch_id)
             return
         records = self._records(rows)
         if records.num_rows:
-            self._commit(records, Marker(home=self.marker.home, batch_id=batch_id, offsets=offsets))
+            self._commit(records, replace(self._marker, batch_id=batch_id, offsets=offsets))
             self.rows_written += records.num_rows
 
     def _records(self, rows: pyarrow.Table) -> pyarrow.Table:
@@ -134,7 +135,7 @@ class TopicSink:
         deliveries = producer.send_many(self._sink.topic, records)
         send_marker(producer, self._service_id, self._query_id, marker)
         producer.commit_transaction(_COMMIT_TIMEOUT_S)
-        self.marker = marker
+        self._marker = marker
         if self._table is not None:
             ends: dict[int, int] = {}
             for delivery in deliveries:
