@@ -18,7 +18,6 @@ from penstock.network.errors import AuthenticationFailed, NetworkError
 from penstock.network.sasl import MechanismSource
 from penstock.network.security_settings import SecuritySettings
 from penstock.network.settings import NetworkPorts
-from penstock.network.token_endpoint import TokenEndpoint
 from penstock.security.sasl.jaas import LoginModule
 from penstock.security.sasl.mechanism import ClientMechanism, SaslError
 from penstock.security.sasl.oauthbearer import OAuthBearerClient
@@ -140,6 +139,9 @@ def _from_nobody(login: UnsecuredLogin, ports: NetworkPorts) -> TokenFetch:
 def _from_endpoint(
     settings: SecuritySettings, options: dict[str, str], ports: NetworkPorts, problems: list[Problem]
 ) -> TokenFetch | None:
+    # Here, because http.client takes longer to import than all of the client's own network code.
+    from penstock.network.token_endpoint import TokenEndpoint
+
     url = settings.sasl_oauthbearer_token_endpoint_url
     tls = None
     if url and url.lower().startswith("https:"):
