@@ -25,7 +25,7 @@ from penstock.sql.spark.running.checkpoints import Checkpoint, checkpoint_uri
 from penstock.sql.spark.running.markers import Home, Marker, forget_marker, read_marker, send_marker
 from penstock.sql.spark.running.reasons import reason_of
 from penstock.sql.spark.running.sink import Refused, TopicSink
-from penstock.sql.spark.running.starting import start_one_by_one
+from penstock.sql.spark.running.starting import start_one_by_one, stream_writer
 from penstock.sql.spark.source.errors import LOSS_REMEDY
 from penstock.sql.stores.stores import OpenTable, Stores
 
@@ -112,8 +112,7 @@ class PersistentQuery:
             looked_up=built.looked_up,
             refused=Refused(max_bytes=self._largest_record(sink.topic), tell=self._tell),
         )
-        built.session.sparkContext.setLocalProperty("spark.scheduler.pool", plan.query_id)
-        writer = built.query.frame.writeStream.queryName(plan.query_id).outputMode(built.query.output_mode)
+        writer = stream_writer(built, plan.query_id)
         self._streaming = start_one_by_one(writer.option("checkpointLocation", checkpoint.uri).foreachBatch(self._sink))
         self._state = "RUNNING"
         log.info("%s runs", plan.query_id)

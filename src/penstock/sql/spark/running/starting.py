@@ -10,7 +10,10 @@ import threading
 import time
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from penstock.sql.spark.building import Built
 
 _INITIALIZING = "Initializing sources"
 _TOO_SLOW = "worker failed to connect back"
@@ -19,6 +22,15 @@ _LOOK_S = 0.05
 _WAIT_MAX_S = 20.0
 
 _starting = threading.Lock()
+
+
+def stream_writer(built: Built, query_id: str) -> DataStreamWriter:
+    """The query's writer, for the calling thread: that is where Spark looks for the pool, and for settings too."""
+    classes: Any = SparkSession
+    session: Any = built.session
+    classes._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", query_id)
+    return built.query.frame.writeStream.queryName(query_id).outputMode(built.query.output_mode)
 
 
 def start_one_by_one(writer: DataStreamWriter) -> Any:

@@ -21,7 +21,7 @@ from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.spark.building import Builder
 from penstock.sql.spark.running.closing import BatchDoor, QueryClosingError
 from penstock.sql.spark.running.reasons import reason_of
-from penstock.sql.spark.running.starting import start_one_by_one
+from penstock.sql.spark.running.starting import start_one_by_one, stream_writer
 from penstock.sql.types import SqlType
 
 _DOOR_TIMEOUT_S = 10.0
@@ -42,8 +42,7 @@ class TransientQuery:
     def start(self) -> None:
         built = self._builder.build(self._plan)
         self._looked_up = built.looked_up
-        built.session.sparkContext.setLocalProperty("spark.scheduler.pool", self._plan.query_id)
-        writer = built.query.frame.writeStream.queryName(self._plan.query_id).outputMode(built.query.output_mode)
+        writer = stream_writer(built, self._plan.query_id)
         self._folder.mkdir(parents=True)
         self._streaming = start_one_by_one(
             writer.option("checkpointLocation", str(self._folder)).foreachBatch(self._take)
