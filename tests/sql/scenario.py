@@ -46,9 +46,7 @@ WAIT_S = 180.0
 _PAUSE_S = 0.1
 _WITHOUT_KEY = ("null", None)
 _SECTION = re.compile(r"^=== (\w+)\s*(.*)$")
-_RECORD = re.compile(
-    r"^(?P<key>.+?)(?:\s+@(?P<time>-?\d+))?(?P<headers>(?:\s+#\S+=\S*)*)\s+\|\s?(?P<value>.*)$"
-)
+_RECORD = re.compile(r"^(?P<key>.+?)(?:\s+@(?P<time>-?\d+))?(?P<headers>(?:\s+#\S+=\S*)*)\s+\|\s?(?P<value>.*)$")
 _WINDOW = re.compile(r"^(?P<key>.+?)\s+\[(?P<start>-?\d+),\s*(?P<end>-?\d+)\]$")
 
 
