@@ -87,7 +87,7 @@ class _Router(logging.Filter):
             for name, logger in list(logging.root.manager.loggerDict.items()):
                 if isinstance(logger, logging.Logger) and name.startswith("penstock.") and name not in self._levels:
                     self._levels[name] = logger.level
-                    logger.setLevel(min(logger.level or logging.INFO, logging.INFO))
+                    logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
                     logger.addFilter(self)
 
     def remove(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.base.logs import configure_logging
 
-log = logging.getLogger("penstock.test")
+log = logging.getLogger("tests.logs")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_text_lines() -> None:
     log.info("topic %s created", "orders", extra={"partitions": 3, "by": "a b", "empty": ""})
     log.debug("not shown")
     line = out.getvalue()
-    assert line[23:] == ' INFO penstock.test topic orders created partitions=3 by="a b" empty=""\n'
+    assert line[23:] == ' INFO tests.logs topic orders created partitions=3 by="a b" empty=""\n'
     assert len(line[:23].split()) == 2
 
 
@@ -39,7 +39,7 @@ def test_json_lines() -> None:
     assert line.pop("time").endswith("Z")
     assert line == {
         "level": "DEBUG",
-        "logger": "penstock.test",
+        "logger": "tests.logs",
         "message": "grüße",
         "n": 3,
         "what": "{1}",
