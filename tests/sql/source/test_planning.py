@@ -293,6 +293,19 @@ def test_an_end_that_never_comes_is_told(kafka: EphemeralBroker, producer: Produ
         read(kafka, topic, [(0, 0, 5)], **{"kafkaConsumer.pollTimeoutMs": "50"})
 
 
+def test_a_partition_that_became_shorter_stops_the_query(
+    kafka: EphemeralBroker, producer: Producer, new_topic: NewTopic
+) -> None:
+    """The topic was made anew after the batch was planned, and the first offset is still inside the log."""
+    topic = new_topic(2)
+    send(producer, topic, 2)
+    send(producer, topic, 5, partition=1)
+    with pytest.raises(DataLossError, match=r"up to offset 5, but ends at 2. The topic was made anew"):
+        read(kafka, topic, [(0, 0, 5), (1, 0, 5)])
+    batches = read(kafka, topic, [(0, 0, 5), (1, 0, 5)], failOnDataLoss="false")
+    assert sorted(column(batches, "offset")) == [0, 0, 1, 1, 2, 3, 4]
+
+
 def test_headers_come_if_they_are_asked_for(kafka: EphemeralBroker, producer: Producer, new_topic: NewTopic) -> None:
     topic = new_topic()
     send(producer, topic, 1, headers=[("a", b"1")])

@@ -18,6 +18,8 @@ from penstock.sql.spark.source.ranges import OffsetRange
 log = logging.getLogger(__name__)
 
 _POLL_MS = 1_000
+_SETTLING_S = 5.0
+"""A new leader may know for a moment less of its partition than was told to the planner."""
 
 
 def read_ranges(ranges: Sequence[OffsetRange], options: ReadOptions, *, headers: bool) -> Iterator[pa.RecordBatch]:
@@ -47,17 +49,20 @@ class _Reading:
             try:
                 batch = self._consumer.consume_arrow(_POLL_MS, headers=self._headers)
             except OffsetOutOfRange:
-                self._skip_lost()
+                self._look_for_loss(cut_short=False)
                 continue
             except UnknownTopicOrPartition as error:
                 raise _topic_gone(self._left) from error
             wanted = self._wanted(batch)
             if wanted.num_rows:
                 yield wanted
+            silent_s = time.monotonic() - moved_at
             if self._advanced() or batch.num_rows:
                 moved_at = time.monotonic()
-            elif time.monotonic() - moved_at > self._options.poll_timeout_s:
+            elif silent_s > self._options.poll_timeout_s:
                 self._give_up()
+            elif silent_s > _SETTLING_S:
+                self._look_for_loss(cut_short=True)
 
     def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Without what lies behind the ends."""
@@ -86,24 +91,29 @@ class _Reading:
             self._consumer.pause(done)
         return bool(done)
 
-    def _skip_lost(self) -> None:
-        """Positions are outside the log: stop with what is missing, or go on behind it if the user said so."""
+    def _look_for_loss(self, *, cut_short: bool) -> None:
+        """Stop with what is missing, or go on behind it if the user said so.
+
+        A position outside the log is a loss, and where `cut_short` asks for it, so is an end before that of the range.
+        """
         partitions = list(self._left)
         begins = self._consumer.beginning_offsets(partitions)
         ends = self._consumer.end_offsets(partitions)
         for partition in partitions:
-            wanted = self._left[partition]
+            wanted, begin, end = self._left[partition], begins[partition], ends[partition]
             position = self._consumer.position(partition)
-            if begins[partition] <= position <= ends[partition]:
+            is_behind, is_beyond = position < begin, position > end or (cut_short and end < wanted.end)
+            if not is_behind and not is_beyond:
                 continue
+            error = lost_error(wanted, position, begin, end)
             if self._options.fail_on_data_loss:
-                raise lost_error(wanted, position, begins[partition], ends[partition])
-            log.warning("%s", lost_error(wanted, position, begins[partition], ends[partition]))
-            if begins[partition] >= wanted.end or position > ends[partition]:
+                raise error
+            log.warning("%s", error)
+            if is_behind and begin < wanted.end:
+                self._consumer.seek(partition, begin)
+            else:
                 del self._left[partition]
                 self._consumer.pause([partition])
-            else:
-                self._consumer.seek(partition, begins[partition])
 
     def _give_up(self) -> None:
         named = "; ".join(map(str, self._left.values()))
@@ -114,9 +124,9 @@ class _Reading:
 
 
 def lost_error(wanted: OffsetRange, position: int, begin: int, end: int) -> DataLossError:
-    if position > end:
+    if position >= begin:
         return DataLossError(
-            f"Records of {wanted.partition} are missing: offset {position} was to be read, but the partition ends at "
+            f"Records of {wanted.partition} are missing: it was to be read up to offset {wanted.end}, but ends at "
             f"{end}. The topic was made anew, or its log was cut. {LOSS_REMEDY}"
         )
     return DataLossError(
