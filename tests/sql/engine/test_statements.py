@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import Admin, Consumer, NewTopic, TopicPartition
+from penstock import Admin, Consumer, NewTopic, Producer, TopicPartition
 from penstock.sql.engine.engine import Engine, EngineSettings
 from penstock.sql.errors import NotSupportedError, SemanticError, SqlError, SqlSyntaxError, WrongEndpointError
 from penstock.sql.functions.registry import FunctionRegistry
@@ -474,3 +474,20 @@ def test_a_topic_made_beforehand_is_used_as_it_is(engine: Engine, admin: Admin, 
     admin.create_topics([NewTopic(name="made", num_partitions=7)])
     engine.execute("CREATE STREAM m WITH (KAFKA_TOPIC='made') AS SELECT * FROM orders;")
     assert len(admin.describe_topics(["made"])["made"].partitions) == 7
+
+
+def test_a_query_keeps_where_its_topics_ended_with_the_statement(
+    engine: Engine, runner: RecordingRunner, orders: str, broker: EphemeralBroker
+) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send(orders, "{}", partition=1)
+    latest = {"auto.offset.reset": "latest"}
+    [made] = engine.execute("CREATE STREAM copied AS SELECT id, amount FROM orders;", latest)
+    query_id = made["commandStatus"]["queryId"]
+    assert runner.plans[query_id].starts == {orders: {0: 0, 1: 1, 2: 0}}
+    with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.send(orders, "{}", partition=2)
+    engine.execute("CREATE OR REPLACE STREAM copied AS SELECT id, amount FROM orders WHERE amount > 1;", latest)
+    assert runner.plans[query_id].starts == {orders: {0: 0, 1: 1, 2: 0}}
+    [made] = engine.execute("CREATE STREAM all_copied AS SELECT id, amount FROM orders;")
+    assert runner.plans[made["commandStatus"]["queryId"]].starts == {}

@@ -143,6 +143,27 @@ def test_a_dropped_query_leaves_nothing_and_another_of_its_name_begins_anew(benc
     becomes(lambda: bench.rows("SELECT c FROM d_counts;"), [[2]])
 
 
+def test_what_is_written_after_the_answer_belongs_to_the_query(bench: Bench) -> None:
+    """However long Spark takes to start it. Streams begin there, tables are read whole."""
+    stream(bench, "s")
+    bench.run(
+        "CREATE TABLE t (k VARCHAR PRIMARY KEY, n INT) WITH (kafka_topic='t', value_format='json', partitions=1);"
+    )
+    bench.send("s", {"n": 1})
+    bench.send("t", {"n": 1}, key="a")
+    (paused,) = bench.parts.engine.execute("CREATE STREAM s_copy AS SELECT n FROM s;")
+    bench.run(f"PAUSE {paused['commandStatus']['queryId']};")
+    bench.parts.engine.execute("CREATE TABLE t_copy AS SELECT k, n FROM t;")
+    bench.send("s", {"n": 2})
+    with penstock.Admin(bootstrap_servers=bench.bootstrap_servers) as admin:
+        admin.create_partitions({"s": 2})
+    with penstock.Producer(bootstrap_servers=bench.bootstrap_servers) as producer:
+        producer.send("s", json.dumps({"n": 3}), partition=1)
+    bench.run(f"RESUME {paused['commandStatus']['queryId']};")
+    becomes(lambda: sorted(each["N"] for each in bench.values("S_COPY")), [2, 3])
+    becomes(lambda: bench.rows("SELECT n FROM t_copy;"), [[1]])
+
+
 def test_partitions_that_are_added_are_read_from_their_beginning(bench: Bench) -> None:
     stream(bench, "g")
     bench.run("CREATE TABLE g_counts AS SELECT k, COUNT(*) AS c FROM g GROUP BY k;")

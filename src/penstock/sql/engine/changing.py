@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from penstock.sql import processing_log
 from penstock.sql.catalog.catalog import Catalog, Source
@@ -20,6 +23,7 @@ from penstock.sql.engine.new_topics import NewTopicRequest, TopicFacts
 from penstock.sql.engine.ports import QueryRunner
 from penstock.sql.engine.properties import query_properties
 from penstock.sql.engine.requests import Request
+from penstock.sql.engine.starts import with_starts
 from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import SemanticError
 from penstock.sql.functions.registry import FunctionRegistry
@@ -106,9 +110,12 @@ class Changes:
         decision = decide(statement, self.situation(text, request, catalog, offset=offset, topics=topics))
         if decision.new_topic is not None:
             self._topics.create(decision.new_topic)
-        if decision.command is not None and decision.command.query is not None:
-            self._runner.check(decision.command.query)
-        return decision
+        if decision.command is None or decision.command.query is None:
+            return decision
+        replaced = catalog.queries.get(decision.command.query.query_id)
+        query = with_starts(decision.command.query, self._topics, replaced.plan if replaced else None)
+        self._runner.check(query)
+        return dataclasses.replace(decision, command=msgspec.structs.replace(decision.command, query=query))
 
     # Called in the thread that replays the command topic.
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.sql.errors import SemanticError
+from penstock.sql.plan.nodes import SourceNode
 
 STARTING: Final = "auto.offset.reset"
 FAIL_ON_DATA_LOSS: Final = "penstock.fail.on.data.loss"
@@ -47,6 +48,12 @@ def check_property(name: str, value: Any) -> None:
     choices = _CHOICES.get(normal_name(name))
     if choices is not None and str(value).lower() not in choices:
         raise SemanticError(f"Invalid value {value} for property {name}: String must be one of: {', '.join(choices)}")
+
+
+def is_read_from_beginning(node: SourceNode, properties: Mapping[str, Any]) -> bool:
+    """Unless it is set, a table is read whole and a stream from now on, as in ksqlDB."""
+    default = "earliest" if node.kind == "TABLE" else "latest"
+    return str(properties.get(STARTING, default)).lower() == "earliest"
 
 
 def query_properties(server: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,15 @@ Nothing is computed twice: the rows a persistent query made are in its topic, wh
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from penstock import aio
 from penstock.base.types import TopicPartition
 from penstock.client.core.loop_thread import LoopThread
 from penstock.client.errors import KafkaError
 from penstock.sql.engine.chains import Chain
+from penstock.sql.engine.properties import is_read_from_beginning
 from penstock.sql.engine.pull import rows_of
 from penstock.sql.engine.rows import Row, RowQueue
 from penstock.sql.errors import EngineError
@@ -25,11 +28,11 @@ _FULL_PAUSE_S = 0.05
 class PushReader:
     """Follows the topic of one chain into a queue, on an event loop it shares with the other push queries."""
 
-    def __init__(self, chain: Chain, queue: RowQueue, kafka: KafkaAccess, starting: str) -> None:
+    def __init__(self, chain: Chain, queue: RowQueue, kafka: KafkaAccess, properties: Mapping[str, Any]) -> None:
         self._chain = chain
         self._queue = queue
         self._kafka = kafka
-        self._starting = starting
+        self._from_beginning = is_read_from_beginning(chain.source, properties)
         self._decoder = RowDecoder(chain.source)
         self._positioned = asyncio.Event()
 
@@ -70,7 +73,7 @@ class PushReader:
                     self._queue.put(self._rows(self._decoder.decode(batch)))
 
     async def _position(self, consumer: aio.Consumer, partitions: list[TopicPartition]) -> None:
-        if self._starting == "earliest":
+        if self._from_beginning:
             consumer.seek_to_beginning(partitions)
         else:
             for partition, end in (await consumer.end_offsets(partitions)).items():

@@ -15,6 +15,8 @@ from penstock.sql.engine.printing import TopicPrinter
 from penstock.sql.engine.pull import pull_stream, pull_table
 from penstock.sql.engine.push import PushReader
 from penstock.sql.engine.rows import IteratedRows, Row, RowQueue, Rows
+from penstock.sql.engine.starts import with_starts
+from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import NotFoundError, NotSupportedError, SemanticError, SqlError
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess
@@ -25,7 +27,6 @@ from penstock.sql.stores.stores import Stores
 from penstock.sql.types import STRING, SqlType
 
 _START_TIMEOUT_S = 60.0
-STARTING = "auto.offset.reset"
 
 
 class TooManyQueriesError(SqlError):
@@ -74,6 +75,7 @@ class QueryService:
         self._catalog = catalog
         self._functions = functions
         self._kafka = kafka
+        self._topics = Topics(kafka)
         self._stores = stores
         self._runner = runner
         self._push_queries_max = push_queries_max
@@ -123,6 +125,7 @@ class QueryService:
         for query in self.open_queries:
             query.close()
         self._thread.close()
+        self._topics.close()
 
     def _pull(self, plan: QueryPlan, warnings: tuple[str, ...]) -> RunningQuery:
         if not is_simple(plan.root):
@@ -146,12 +149,11 @@ class QueryService:
         self._opened(running)
         try:
             if is_simple(plan.root):
-                starting = str(plan.properties.get(STARTING, "latest"))
-                PushReader(Chain(plan, self._functions), queue, self._kafka, starting).start(
+                PushReader(Chain(plan, self._functions), queue, self._kafka, plan.properties).start(
                     self._thread, _START_TIMEOUT_S
                 )
             else:
-                stop = self._runner.run_transient(plan, queue)
+                stop = self._runner.run_transient(with_starts(plan, self._topics), queue)
         except BaseException:
             running.close()
             raise

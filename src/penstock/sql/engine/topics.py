@@ -5,7 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from penstock import Admin, AdminErrors, KafkaError, NewTopic, TopicAlreadyExists, UnknownTopicOrPartition
+from penstock import (
+    Admin,
+    AdminErrors,
+    IsolationLevel,
+    KafkaError,
+    NewTopic,
+    OffsetSpec,
+    TopicAlreadyExists,
+    TopicPartition,
+    UnknownTopicOrPartition,
+)
 from penstock.client.admin.topic_descriptions import TopicDescription
 from penstock.sql.engine.new_topics import NewTopicRequest, TopicFacts
 from penstock.sql.errors import EngineError
@@ -52,6 +62,25 @@ class Topics:
             _raise_unless_missing([error])
             found = {}
         return {str(name): topic for name, topic in found.items()}
+
+    def ends(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Behind the last committed record of each partition, of those topics that exist."""
+        described = self.describe(names)
+        if not described:
+            return {}
+        partitions = [
+            TopicPartition(name, each.partition) for name, topic in described.items() for each in topic.partitions
+        ]
+        try:
+            listed = self.admin.list_offsets(
+                dict.fromkeys(partitions, OffsetSpec.LATEST), isolation_level=IsolationLevel.READ_COMMITTED
+            )
+        except KafkaError as error:
+            raise EngineError(f"The ends of {', '.join(sorted(described))} could not be asked for: {error}") from None
+        ends: dict[str, dict[int, int]] = {}
+        for partition, end in listed.items():
+            ends.setdefault(partition.topic, {})[partition.partition] = end.offset
+        return ends
 
     def names(self) -> list[str]:
         return sorted(self.admin.list_topics(include_internal=True))

@@ -178,6 +178,8 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     names as selected, in order, each a column of `schema` or one of ROWTIME, WINDOWSTART, WINDOWEND.
 
     `properties` are the engine's settings the query was made with (`auto.offset.reset`, shuffle partitions ...).
+    `starts` are offsets by topic and partition, for a query that reads what comes after its statement: whenever Spark
+    gets to start it, and however often, it begins there.
     """
 
     query_id: str
@@ -191,6 +193,7 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     columns: tuple[str, ...] = ()
     properties: dict[str, Any] = {}
+    starts: dict[str, dict[int, int]] = {}
     version: int = PLAN_VERSION
 
 

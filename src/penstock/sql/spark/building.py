@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.sql import processing_log
-from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS, STARTING
+from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS, is_read_from_beginning
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess, query_group
 from penstock.sql.plan.nodes import QueryPlan, SourceNode
@@ -80,7 +81,7 @@ class Builder:
         options = SourceOptions(
             bootstrap_servers=self._kafka.bootstrap_servers,
             client_properties=dict(self._kafka.properties),
-            starting=str(plan.properties.get(STARTING, "latest")),
+            starting=_starting(plan, node),
             group_id=query_group(self._kafka.service_id, plan.query_id),
             logger=f"processing.{plan.query_id}",
             processing_log=processing_log.topic_name(self._kafka.service_id),
@@ -96,6 +97,14 @@ class Builder:
 
     def _table(self, node: SourceNode) -> OpenTable:
         return self._stores.open(unprefixed(node))
+
+
+def _starting(plan: QueryPlan, node: SourceNode) -> str:
+    """In the words of the source's option. A topic that was not there with the statement is read from its end."""
+    if is_read_from_beginning(node, plan.properties):
+        return "earliest"
+    starts = plan.starts.get(node.topic)
+    return "latest" if starts is None else json.dumps({node.topic: starts})
 
 
 def without_options(spark_plan: str) -> str:

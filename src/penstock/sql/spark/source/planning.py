@@ -218,10 +218,14 @@ class Planner:
                 return self._consumer.end_offsets(partitions)
             case "timestamp":
                 return self._by_time(dict.fromkeys(partitions, rule.timestamp), rule)
-        self._check_all_named(rule, option)
+        wanted = rule.offsets
+        if self._options.typed is not None:
+            # A statement's offsets: partitions that were added after it are new from their first record on.
+            wanted = dict.fromkeys(partitions, EARLIEST) | wanted
+        self._check_all_named(wanted, option)
         if rule.kind == "timestamps":
-            return self._by_time(rule.offsets, rule)
-        return self._by_offset(rule.offsets)
+            return self._by_time(wanted, rule)
+        return self._by_offset(wanted)
 
     def _by_offset(self, wanted: Offsets) -> Offsets:
         begins = self._consumer.beginning_offsets([tp for tp, offset in wanted.items() if offset == EARLIEST])
@@ -239,8 +243,8 @@ class Planner:
         ends = self._consumer.end_offsets(none) if none else {}
         return ends | {partition: each.offset for partition, each in found.items() if each is not None}
 
-    def _check_all_named(self, rule: OffsetRule, option: str) -> None:
-        named, there = set(rule.offsets), set(self._partitions)
+    def _check_all_named(self, wanted: Offsets, option: str) -> None:
+        named, there = set(wanted), set(self._partitions)
         if named != there:
             missing, unknown = _listed(there - named), _listed(named - there)
             raise SourceError(f"{option} must name every partition: missing {missing}, unknown {unknown}.")
