@@ -20,7 +20,7 @@ def create_internal_topics(kafka: KafkaAccess) -> None:
         markers_topic(kafka.service_id): _KEEP_FOR_EVER,
         processing_log.topic_name(kafka.service_id): {},
     }
-    with penstock.Admin(kafka.config("topics")) as admin:
+    with penstock.Admin(kafka.admin_config("topics")) as admin:
         existing = admin.list_topics(include_internal=True)
         for name, configs in wanted.items():
             if name not in existing:

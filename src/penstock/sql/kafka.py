@@ -15,12 +15,17 @@ class KafkaAccess:
     properties: Mapping[str, object] = field(default_factory=dict)
 
     def config(self, role: str, extra: Mapping[str, object] | None = None) -> dict[str, object]:
-        """The configuration of a client; `role` says in the broker's log who it is."""
+        """The configuration of a producer or consumer; `role` says in the broker's log who it is.
+
+        Topics are made by statements only: a deleted one must not come back, empty, because somebody still asks for it.
+        """
+        return {**self.admin_config(role), "allow.auto.create.topics": False, **(extra or {})}
+
+    def admin_config(self, role: str) -> dict[str, object]:
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": f"penstock-sql-{self.service_id}-{role}",
             **self.properties,
-            **(extra or {}),
         }
 
 

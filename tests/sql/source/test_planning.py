@@ -206,17 +206,39 @@ def test_open_and_aborted_transactions_are_not_read(
         writer.abort_transaction()
 
 
-def test_progress_is_committed_to_the_group_for_those_who_watch_its_lag(
+def test_progress_is_committed_for_those_who_watch_the_lag_before_another_batch_comes(
     kafka: EphemeralBroker, plan: Any, producer: Producer, new_topic: NewTopic
 ) -> None:
+    """Spark commits a batch when it has made the next one: behind the last batch the lag stayed for ever."""
     topic = new_topic()
     send(producer, topic, 4)
     planner = plan(topic, **{"penstock.commit.group": f"{topic}-group"})
-    planner.commit(planner.latest(planner.initial(), 100))
+    end = planner.latest(planner.initial(), 100)
     planner.close()
+    resumed = plan(topic, **{"penstock.commit.group": f"{topic}-group"})
+    assert resumed.latest(end, 100) == end
+    resumed.close()
+    assert committed(kafka, topic) == 4
+
+
+def committed(kafka: EphemeralBroker, topic: str) -> int:
     with Admin(bootstrap_servers=kafka.bootstrap_servers) as admin:
-        found = admin.list_group_offsets(f"{topic}-group")
-    assert f"{found}".count("4"), found
+        found = admin.list_group_offsets(f"{topic}-group")[f"{topic}-group"]
+    return found[TopicPartition(topic, 0)].offset
+
+
+def test_a_deleted_topic_does_not_come_back_because_it_is_read(
+    kafka: EphemeralBroker, plan: Any, producer: Producer, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    send(producer, topic, 1)
+    planner = plan(topic)
+    end = planner.latest(planner.initial(), 100)
+    with Admin(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.delete_topics([topic])
+        with pytest.raises(DataLossError, match="does not exist any more"):
+            planner.latest(end, 100)
+        assert topic not in admin.list_topics()
 
 
 def test_a_topic_that_does_not_exist_is_named(plan: Any) -> None:

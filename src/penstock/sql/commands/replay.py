@@ -107,7 +107,7 @@ class Replay:
 
     def _create_topic(self) -> None:
         configs = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-        with Admin(self._kafka.config("commands-create")) as admin:
+        with Admin(self._kafka.admin_config("commands-create")) as admin:
             try:
                 admin.create_topics([NewTopic(name=self.partition.topic, num_partitions=1, configs=configs)])
             except TopicAlreadyExists:

@@ -140,7 +140,7 @@ class CommandTopic:
 
     def _end_offset(self) -> int:
         if self._admin is None:
-            self._admin = Admin(self._kafka.config("commands-admin"))
+            self._admin = Admin(self._kafka.admin_config("commands-admin"))
         asked = {self.replay.partition: OffsetSpec.LATEST}
         listed = self._admin.list_offsets(asked, isolation_level="read_committed")
         return int(listed[self.replay.partition].offset)

@@ -34,7 +34,7 @@ class Topics:
     def admin(self) -> Admin:
         with self._lock:
             if self._client is None:
-                self._client = Admin(self._kafka.config("admin"))
+                self._client = Admin(self._kafka.admin_config("admin"))
             return self._client
 
     def close(self) -> None:

@@ -180,7 +180,7 @@ class PersistentQuery:
         return table
 
     def _largest_record(self, topic: str) -> int:
-        with penstock.Admin(self._kafka.config("limits")) as admin:
+        with penstock.Admin(self._kafka.admin_config("limits")) as admin:
             (config,) = admin.describe_configs([penstock.ConfigResource.topic(topic)]).values()
         return int(config["max.message.bytes"].value or 0) - _RECORD_OVERHEAD_BYTES
 

@@ -22,6 +22,9 @@ PLAN_TIMEOUT_MS: Final = 30_000
 WATCH_MS: Final = 1_000
 """How long a query without new records waits for one."""
 
+_READING: Final[dict[str, object]] = {"isolation.level": "read_committed", "allow.auto.create.topics": False}
+"""Where the options say nothing else. Reading makes no topic: a deleted one would come back, empty."""
+
 T = TypeVar("T")
 
 
@@ -65,7 +68,7 @@ class ReadOptions:
     def reading_client(self) -> dict[str, object]:
         """Of a task: ranges that exist are fetched, so that a broker has nothing to wait for."""
         return {
-            "isolation.level": "read_committed",
+            **_READING,
             "fetch.max.wait.ms": 10,
             "max.partition.fetch.bytes": 4 << 20,
             **self.client,
@@ -77,7 +80,7 @@ class ReadOptions:
         """Of the planner, which asks for offsets and commits them."""
         group: dict[str, object] = {} if self.commit_group is None else {"group.id": self.commit_group}
         return {
-            "isolation.level": "read_committed",
+            **_READING,
             "default.api.timeout.ms": PLAN_TIMEOUT_MS,
             **self.client,
             **group,
@@ -87,7 +90,7 @@ class ReadOptions:
     def watching_client(self) -> dict[str, object]:
         """Of the planner's watch: it only waits for records, and needs none of them."""
         return {
-            "isolation.level": "read_committed",
+            **_READING,
             **self.client,
             "fetch.max.wait.ms": WATCH_MS,
             "fetch.min.bytes": 1,

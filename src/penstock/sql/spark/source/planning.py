@@ -12,9 +12,10 @@ import logging
 import re
 import time
 from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
-from penstock import Consumer, TopicInfo, TopicPartition
+from penstock import Consumer, KafkaTimeout, TopicInfo, TopicPartition, UnknownTopicOrPartition
 from penstock.sql.spark.source.admission import cut_by_time, proportional, rows_between
 from penstock.sql.spark.source.errors import LOSS_REMEDY, DataLossError, SourceError
 from penstock.sql.spark.source.offsets import EARLIEST, LATEST, Offsets, described
@@ -22,6 +23,9 @@ from penstock.sql.spark.source.options import WATCH_MS, OffsetRule, ReadOptions
 from penstock.sql.spark.source.ranges import OffsetRange
 
 log = logging.getLogger(__name__)
+
+_SETTLING_MS: Final = 5_000
+"""A topic that is not found for so long is looked up anew. Leaders change faster than that."""
 
 
 class Watch:
@@ -60,6 +64,8 @@ class Planner:
         self._target: Offsets | None = None
         self._time_reached_ms: int | None = None
         self._given_at = time.monotonic()
+        self._shown: Offsets | None = None
+        """What the group that shows progress was last told."""
 
     # What Spark asks.
 
@@ -73,6 +79,7 @@ class Planner:
     def latest(self, start: Offsets, rows_max: int | None) -> Offsets:
         """Where the batch that begins at `start` ends; `start` itself when nothing came."""
         begin, end = self._bounds(start)
+        self._show_progress(start)
         if self._target is None and not self._is_enough(begin, end):
             self._watch.wait(self._ends)
             begin, end = self._bounds(start)
@@ -105,21 +112,22 @@ class Planner:
     def reported(self) -> Offsets:
         return self._ends
 
-    def commit(self, offsets: Offsets) -> None:
-        """Only for those who watch the group's lag: a failure is told in the log and changes nothing."""
-        if self._options.commit_group is not None:
-            self._consumer.commit_async(dict(offsets), _commit_ended)
-
     def close(self) -> None:
         self._watch.close()
         self._consumer.close()
+
+    def _show_progress(self, offsets: Offsets) -> None:
+        """Only for those who watch the group's lag: a failure is told in the log and changes nothing."""
+        if self._options.commit_group is not None and offsets != self._shown:
+            self._shown = dict(offsets)
+            self._consumer.commit_async(dict(offsets), _commit_ended)
 
     # What there is.
 
     def _bounds(self, start: Offsets) -> tuple[Offsets, Offsets]:
         """Begin and end of all that could be read now."""
         self._look_up()
-        self._ends = self._consumer.end_offsets(self._partitions)
+        self._ends = self._present_ends()
         end = dict(self._ends)
         if self._target is not None:
             end = {tp: min(offset, self._target[tp]) for tp, offset in end.items() if tp in self._target}
@@ -128,6 +136,14 @@ class Planner:
         new = [partition for partition in end if partition not in start]
         begin = self._consumer.beginning_offsets(new) if new else {}
         return {partition: start.get(partition, begin.get(partition, 0)) for partition in end}, end
+
+    def _present_ends(self) -> Offsets:
+        """A topic that was deleted since it was looked up is noticed here first."""
+        try:
+            return self._consumer.end_offsets(self._partitions, _SETTLING_MS)
+        except (KafkaTimeout, UnknownTopicOrPartition):
+            self._look_up(force=True)
+            return self._consumer.end_offsets(self._partitions)
 
     def _check_loss(self, start: Offsets, end: Offsets) -> None:
         gone = sorted({partition.topic for partition in start} - {partition.topic for partition in end})
