@@ -79,6 +79,23 @@ async def test_async_commits_call_back_in_order(bootstrap: str, topic: TopicMake
     assert heard[-1] == (100, None)
 
 
+@pytest.mark.parametrize("face", [Consumer, AsyncConsumer])
+async def test_an_async_commit_needs_no_poll_before(bootstrap: str, topic: TopicMaker, face: Any) -> None:
+    name = topic()
+    (partition,) = partitions_of(name, 1)
+    heard: list[object] = []
+    consumer = face(bootstrap_servers=bootstrap, group_id=name, enable_auto_commit=False)
+    consumer.commit_async({partition: 5}, lambda offsets, error: heard.append((offsets[partition].offset, error)))
+    closing = consumer.close()
+    if closing is not None:
+        await closing
+    assert heard == [(5, None)]
+    async with consumer_of(bootstrap, name) as later:
+        found = (await later.committed([partition]))[partition]
+    assert found is not None
+    assert found.offset == 5
+
+
 async def test_automatic_commits_by_the_clock_and_at_the_end(bootstrap: str, topic: TopicMaker) -> None:
     name = topic()
     (partition,) = partitions_of(name, 1)

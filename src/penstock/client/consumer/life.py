@@ -65,13 +65,18 @@ class ConsumerLife:
     async def start(self) -> None:
         """Bind to the running loop. Every coroutine here does it by itself; again is no error."""
         self._check_open()
+        self._bind()
+
+    def _bind(self) -> ConsumerParts:
+        """Make the parts, on the running loop, unless they are there."""
         if self._parts is None:
-            await self._core.start()
+            self._core.bind()
             self._parts = ConsumerParts(self._core, self._subscription, self._interceptors, self._face)
             self._poller = Poller(self._parts)
             if self._was_woken_early:
                 self._poller.wake_up()
             self._topics_changed()
+        return self._parts
 
     async def close(self, timeout_ms: float = 30_000, *, leave_group: bool = True) -> None:
         """Commit (with `enable.auto.commit`), leave the group, close connections. Again is no error.

@@ -94,13 +94,12 @@ class OffsetCalls(ConsumerLife):
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """The same without waiting. Callbacks `(offsets, error | None)` run in later polls, in order."""
         self._check_open()
-        if self._parts is None:
-            if not keeps_offsets(self.config):
-                raise InvalidState("Offsets are committed for a group: set group.id.")
-            if offsets is None and callback is None:
-                return  # nothing was read yet
-            raise InvalidState("commit_async() works from the first poll on: poll before, or use commit().")
-        self._parts.need_commits().commit_async(as_offsets(offsets), callback)
+        if not keeps_offsets(self.config):
+            raise InvalidState("Offsets are committed for a group: set group.id.")
+        chosen = as_offsets(offsets)
+        if self._parts is None and chosen is None and callback is None:
+            return  # nothing was read yet
+        self._bind().need_commits().commit_async(chosen, callback)
 
     async def committed(
         self, partitions: Partitions, timeout_ms: float | None = None

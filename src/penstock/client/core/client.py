@@ -53,6 +53,10 @@ class ClientCore(Connections):
 
     async def start(self) -> None:
         """Bind to the running loop. Again is no error."""
+        self.bind()
+
+    def bind(self) -> None:
+        """The same for plain functions that are called on the loop."""
         if self._is_closed:
             raise ClientClosed(f"{self.client_id} was closed: make a new client")
         if self._pool is not None:

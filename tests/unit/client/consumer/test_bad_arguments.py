@@ -46,12 +46,11 @@ async def test_commit() -> None:
             await reader.commit({("t", 0): -1})
 
 
-def test_commit_async_before_the_first_poll() -> None:
-    consumer(group_id="g").commit_async()
-    with pytest.raises(InvalidState, match="from the first poll on: poll before, or use commit"):
-        consumer(group_id="g").commit_async({("t", 0): 5})
+async def test_commit_async() -> None:
     with pytest.raises(InvalidState, match=r"set group\.id"):
         consumer().commit_async()
+    with pytest.raises(TypeError, match="the offset of t-0 is a number or an OffsetAndMetadata, not 'x'"):
+        consumer(group_id="g").commit_async({("t", 0): "x"})
 
 
 async def test_poll() -> None:
