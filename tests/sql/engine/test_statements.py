@@ -206,12 +206,21 @@ def test_what_the_runner_refuses_is_not_written_down(engine: Engine, orders: str
     assert "BAD" not in engine.catalog.sources
 
 
-def test_a_request_with_an_error_does_nothing(engine: Engine, orders: str) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "CREATE STREAM no1 AS SELECT nope FROM orders;",
+        "DESCRIBE nope;",
+        "DESCRIBE FUNCTION nope;",
+        "EXPLAIN SELECT nope FROM ok1;",
+        "INSERT INTO nope VALUES (1);",
+    ],
+)
+def test_a_request_with_an_error_does_nothing(engine: Engine, orders: str, wrong: str) -> None:
     good = "CREATE STREAM ok1 WITH (KAFKA_TOPIC='ok1') AS SELECT * FROM orders;"
-    text = good + " CREATE STREAM no1 AS SELECT nope FROM orders;"
     with pytest.raises(SemanticError) as raised:
-        engine.execute(text)
-    assert raised.value.statement_text == "CREATE STREAM no1 AS SELECT nope FROM orders;"
+        engine.execute(f"{good} {wrong}")
+    assert raised.value.statement_text == wrong
     assert "OK1" not in engine.catalog.sources
 
 

@@ -144,14 +144,14 @@ class Trial:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._catalog = changes.commands.catalog
+        self.catalog = changes.commands.catalog
         self._made: dict[str, TopicFacts] = {}
 
     def change(self, statement: Changing, text: str, request: Request) -> None:
-        topics = self._changes.facts(statement, self._catalog, self._made)
-        decision = decide(statement, self._changes.situation(text, request, self._catalog, topics=topics))
+        topics = self._changes.facts(statement, self.catalog, self._made)
+        decision = decide(statement, self._changes.situation(text, request, self.catalog, topics=topics))
         if decision.command is not None:
-            self._catalog = apply(self._catalog, decision.command)
+            self.catalog = apply(self.catalog, decision.command)
         self._made |= _facts_of(decision.new_topic)
 
 

@@ -1,6 +1,6 @@
 """The engine: statements in, effects and answers out.
 
-A request is parsed whole, then every statement that changes something is tried on a copy of the catalog, so that a
+A request is parsed whole, then its statements are tried one after the other on a copy of the catalog, so that a
 request with an error in its last statement does nothing. Then the statements are done one by one: changes go through
 the command topic, which every server replays; questions are answered from the catalog, the cluster and the runner.
 """
@@ -15,7 +15,7 @@ from penstock import KafkaError
 from penstock.sql.catalog.catalog import Catalog
 from penstock.sql.commands.command import Command
 from penstock.sql.engine.asserting import assert_topic
-from penstock.sql.engine.changing import Changes
+from penstock.sql.engine.changing import Changes, Trial
 from penstock.sql.engine.decisions.deciding import Changing
 from penstock.sql.engine.decisions.queries import plan_statement
 from penstock.sql.engine.describing import Descriptions
@@ -178,10 +178,20 @@ class Engine:
             try:
                 check_endpoint(each.statement)
                 request.note(each.statement)
-                if isinstance(each.statement, Changing):
-                    trial.change(each.statement, _text(each), request)
+                self._try(each.statement, _text(each), request, trial)
             except SqlError as error:
                 raise _told(error, _text(each), []) from None
+
+    def _try(self, statement: Statement, text: str, request: Request, trial: Trial) -> None:
+        match statement:
+            case InsertValues():
+                self._inserter.check(statement, trial.catalog)
+            case Describe():
+                self._listings.check(statement, trial.catalog)
+            case Explain(query_id=None):
+                self._planned(statement.statement, text, request, trial.catalog)
+        if isinstance(statement, Changing):
+            trial.change(statement, text, request)
 
     def _do(self, statement: Statement, text: str, request: Request) -> list[Entity]:
         check_endpoint(statement)
@@ -226,7 +236,7 @@ class Engine:
 
     def _explain(self, statement: Explain, text: str, request: Request) -> Entity:
         if statement.query_id is None:
-            planned = self._planned(statement.statement, text, request)
+            planned = self._planned(statement.statement, text, request, self.catalog)
             described = self._descriptions.query(planned.plan, None, request.properties)
             return entity("queryDescription", text, planned.warnings, queryDescription=described)
         query = self.catalog.queries.get(statement.query_id)
@@ -237,12 +247,12 @@ class Engine:
         described = self._descriptions.query(query.plan, query, query.plan.properties)
         return entity("queryDescription", text, queryDescription=described)
 
-    def _planned(self, statement: Statement | None, text: str, request: Request) -> Planned:
+    def _planned(self, statement: Statement | None, text: str, request: Request, catalog: Catalog) -> Planned:
         match statement:
             case SelectStatement(query=query):
-                return plan_query(query, self.catalog, self._functions, query_id="EXPLAINED", text=text)
+                return plan_query(query, catalog, self._functions, query_id="EXPLAINED", text=text)
             case CreateAsSelect() | InsertSelect():
-                situation = self._changes.situation(text, request, self.catalog)
+                situation = self._changes.situation(text, request, catalog)
                 return plan_statement(statement, situation, query_id="EXPLAINED")
             case _:
                 raise SemanticError(

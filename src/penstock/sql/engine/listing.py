@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import KafkaError
-from penstock.sql.catalog.catalog import Catalog
+from penstock.sql.catalog.catalog import Catalog, Source
 from penstock.sql.engine.describing import Descriptions
 from penstock.sql.engine.entities import (
     Entity,
@@ -21,6 +21,7 @@ from penstock.sql.engine.properties import is_settable
 from penstock.sql.engine.refusing import connectors_refused
 from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import SemanticError
+from penstock.sql.functions.model import Function
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.plan.scope import similar_source
 from penstock.sql.statements import Describe, ListThings
@@ -73,13 +74,15 @@ class Listings:
             case "SOURCE":
                 return self._source(statement, text, catalog)
 
+    def check(self, statement: Describe, catalog: Catalog) -> None:
+        """Whether what is to be described is there."""
+        if statement.what == "SOURCE":
+            _source_named(statement.name or "", catalog)
+        elif statement.what == "FUNCTION":
+            self._function_named(statement.name or "")
+
     def _source(self, statement: Describe, text: str, catalog: Catalog) -> Entity:
-        name = statement.name or ""
-        source = catalog.sources.get(name)
-        if source is None:
-            raise SemanticError(
-                f"Could not find STREAM/TABLE '{name}' in the Metastore.", hint=similar_source(name, catalog)
-            )
+        source = _source_named(statement.name or "", catalog)
         described = self._descriptions.source(source, catalog, extended=statement.extended)
         return entity("sourceDescription", text, sourceDescription=described)
 
@@ -103,10 +106,13 @@ class Listings:
         return entity("queries", text, queries=[self._descriptions.running(query) for query in queries])
 
     def _function(self, name: str, text: str) -> Entity:
+        return entity("describe_function", text, **function_description(self._function_named(name)))
+
+    def _function_named(self, name: str) -> Function:
         function = self._functions.get(name)
         if function is None:
             raise SemanticError(f"Can't find any functions with the name '{name}'.", hint="SHOW FUNCTIONS lists them.")
-        return entity("describe_function", text, **function_description(function))
+        return function
 
     def _kafka_topics(self, text: str, *, everything: bool, extended: bool) -> Entity:
         """Names that begin with an underscore are the platform's own: ALL shows them too."""
@@ -142,6 +148,15 @@ class Listings:
                 for topic in {partition.topic for partition in member.assignment}:
                     members[topic] = members.get(topic, 0) + 1
         return groups, members
+
+
+def _source_named(name: str, catalog: Catalog) -> Source:
+    source = catalog.sources.get(name)
+    if source is None:
+        raise SemanticError(
+            f"Could not find STREAM/TABLE '{name}' in the Metastore.", hint=similar_source(name, catalog)
+        )
+    return source
 
 
 def _properties(text: str, properties: Mapping[str, Any], overridden: Mapping[str, Any]) -> Entity:
