@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock
+from penstock import aio
 from penstock.sql.errors import NotFoundError
 from penstock.sql.kafka import KafkaAccess
 from penstock.sql.server import config as keys
@@ -64,6 +65,14 @@ def kafka_access(config: ServerConfig) -> KafkaAccess:
     )
 
 
+async def reach_cluster(config: ServerConfig) -> None:
+    """Return when it answers. Raises a KafkaError when it does not in time."""
+    kafka = kafka_access(config)
+    log.info("reaching the Kafka cluster at %s", kafka.bootstrap_servers)
+    async with aio.Admin(kafka.admin_config("reach")) as admin:
+        await admin.describe_cluster()
+
+
 def session_settings(config: ServerConfig) -> SessionSettings:
     from penstock.sql.spark.driver.session import SessionSettings
 
@@ -101,8 +110,7 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
     functions = FunctionRegistry.builtin()
     if (folder := config[keys.EXTENSION_DIR]) is not None:
         functions = functions.with_user_functions(Path(folder))
-    # Before Spark, which takes seconds: a cluster that cannot be reached is told at once.
-    log.info("reaching the Kafka cluster at %s", kafka.bootstrap_servers)
+    # Before Spark, which takes seconds: a cluster that refuses them is told at once.
     create_internal_topics(kafka)
     with ExitStack() as stack:
         session = spark

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from penstock.sql.server import config as keys
 from penstock.sql.server.app import build_app
 from penstock.sql.server.config import ServerConfig
 from penstock.sql.server.listening import HttpServer, Listener, parse_listeners
-from penstock.sql.server.parts import Parts, build_parts
+from penstock.sql.server.parts import Parts, build_parts, reach_cluster
 from penstock.sql.server.service import EngineService
 from penstock.sql.server.workers import Workers
 
@@ -40,8 +40,16 @@ class Ready:
 
 
 class SqlServer:
-    def __init__(self, config: ServerConfig, build: Callable[[ServerConfig], Parts] = build_parts) -> None:
+    """`reach` comes before `build`, which happens in a thread and cannot be broken off."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        build: Callable[[ServerConfig], Parts] = build_parts,
+        reach: Callable[[ServerConfig], Awaitable[None]] = reach_cluster,
+    ) -> None:
         self._build = build
+        self._reach = reach
         self._service = EngineService(config[keys.SERVICE_ID], config.query)
         self._http = HttpServer(parse_listeners(config[keys.LISTENERS]))
         self._config = config.listening_on(self._http.listeners)
@@ -83,6 +91,7 @@ class SqlServer:
         return False
 
     async def _start(self) -> None:
+        await self._reach(self._config)
         building = asyncio.ensure_future(asyncio.to_thread(self._build, self._config))
         self._building = building
         try:

@@ -24,6 +24,10 @@ from tests.unit.sql.server.fakes import FakeService, pull
 CONFIG = load_config(None, {"listeners": "http://127.0.0.1:0", "ksql.streams.auto.offset.reset": "earliest"})
 
 
+async def reached(_: Any) -> None:
+    """The cluster answers."""
+
+
 class FakeParts:
     """Engine and queries in one; `go` lets the build end."""
 
@@ -54,7 +58,7 @@ class FakeParts:
 async def running(
     build: Any,
 ) -> AsyncIterator[tuple[SqlServer, httpx.AsyncClient, asyncio.Future[Ready], asyncio.Event]]:
-    server = SqlServer(CONFIG, build)
+    server = SqlServer(CONFIG, build, reached)
     stop = asyncio.Event()
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(server.run(stop, ready.set_result))
@@ -108,11 +112,25 @@ async def test_a_server_told_to_stop_while_it_starts_leaves_nothing_behind(caplo
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+async def test_a_server_that_waits_for_its_cluster_stops_at_once() -> None:
+    began = asyncio.Event()
+
+    async def reach(_: Any) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    server, stop = SqlServer(CONFIG, lambda _: _fail("built without a cluster"), reach), asyncio.Event()
+    running = asyncio.ensure_future(server.run(stop, lambda _: None))
+    await began.wait()
+    stop.set()
+    await asyncio.wait_for(running, 10)
+
+
 async def test_what_keeps_the_engine_from_starting_is_raised() -> None:
     def build(_: Any) -> FakeParts:
         raise EngineError("There is no Java.")
 
-    server = SqlServer(CONFIG, build)
+    server = SqlServer(CONFIG, build, reached)
     with pytest.raises(EngineError, match="There is no Java"):
         await server.run(asyncio.Event(), lambda _: None)
 
