@@ -17,6 +17,7 @@ from penstock.protocol.messages.describe_topic_partitions import Cursor, Describ
 from penstock.protocol.messages.fetch import FetchRequest
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from penstock.protocol.schema import Message, message, wire
 
 
 def test_messages_are_made_from_what_matters() -> None:
@@ -145,3 +146,40 @@ def test_equality_and_text() -> None:
     assert one != HeartbeatRequest(group_id="h")
     assert one != "g"
     assert repr(one).startswith("HeartbeatRequest(group_id='g', generation_id=0")
+
+
+@message
+class Inner(Message):
+    number: int = wire("int16", default=0)
+
+
+@message
+class Outer(Message):
+    plain: Inner | None = wire("Inner", nullable="0-", default=None)
+    absent_unless_said: Inner | None = wire("Inner", nullable="0-", tag=0, default=None)
+    there_unless_said: Inner | None = wire("Inner", nullable="0-", tag=200, factory=Inner)
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        # A byte 255 or 1 before a structure in the body; in a tagged field an unsigned varint, 0 or 1, which counts in
+        # the field's size. A structure ends with its own section of tags, which is empty here.
+        (Outer(), b"\xff" b"\x00"),
+        (Outer(plain=Inner(number=5)), b"\x01\x00\x05\x00" b"\x00"),
+        (Outer(absent_unless_said=Inner(number=5)), b"\xff" b"\x01" b"\x00\x04" b"\x01\x00\x05\x00"),
+        (Outer(there_unless_said=None), b"\xff" b"\x01" b"\xc8\x01\x01" b"\x00"),
+        (
+            Outer(absent_unless_said=Inner(), there_unless_said=Inner(number=6)),
+            b"\xff" b"\x02" b"\x00\x04" b"\x01\x00\x00\x00" b"\xc8\x01\x04" b"\x01\x00\x06\x00",
+        ),
+    ],
+)  # fmt: skip
+def test_structures_that_may_be_null(value: Outer, data: bytes) -> None:
+    assert codec.encode(value, 0, True) == data
+    assert codec.decode(Outer, 0, True, data) == value
+
+
+def test_a_null_that_says_its_tagged_field_has_another_size() -> None:
+    with pytest.raises(DecodeError, match="another size"):
+        codec.decode(Outer, 0, True, b"\xff\x01\x00\x02\x00\x00")

@@ -5,6 +5,7 @@ The files are read as they are, without a broker; a broker that writes to them m
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import mmap
 import struct
@@ -27,9 +28,14 @@ _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _ABORTED_ENTRY: Final = struct.Struct(">hqqqq")
 _DECODERS = ("StringDecoder", "DefaultDecoder")
-_INTERNAL = {"offsets-decoder": "decode_offsets_record", "transaction-log-decoder": "decode_transaction_record"}
-"""The options for the topics of the coordinators, and what shows their records."""
-_NOT_OURS = "Penstock has no topic with such records; --print-data-log shows their bytes as text"
+_INTERNAL = {
+    "offsets-decoder": ("internal_records", "decode_offsets_record"),
+    "transaction-log-decoder": ("internal_records", "decode_transaction_record"),
+    "cluster-metadata-decoder": ("metadata_records", "decode_cluster_metadata_record"),
+    "remote-log-metadata-decoder": ("metadata_records", "decode_remote_log_metadata_record"),
+    "share-group-state-decoder": ("internal_records", "decode_share_record"),
+}
+"""The options for Kafka's own topics, and the function that shows their records. Of several, the first here counts."""
 
 
 def _run(options: Parsed) -> int:
@@ -56,11 +62,25 @@ def _base_offset(path: Path) -> int:
     return int(path.stem)
 
 
+def _log_start(path: Path) -> str:
+    return f"Log starting offset: {_base_offset(path)}"
+
+
+def _checkpoint_start(path: Path) -> str:
+    """What a snapshot of the controllers' log says of itself by its name."""
+    if path.name == "bootstrap.checkpoint":
+        return "KRaft bootstrap snapshot"
+    offset, _, epoch = path.stem.partition("-")
+    if not (offset.isdecimal() and epoch.isdecimal()):
+        raise Failed(f"{path}: the name of a snapshot is an offset and an epoch, such as {0:020}-{0:010}.checkpoint")
+    return f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
+
+
 def _log(path: Path, options: Parsed) -> int:
     show_data = _data_shown(options)
     deep = show_data is not None or options.has("deep-iteration")
     with_metadata = not options.has("skip-record-metadata")
-    print(f"Log starting offset: {_base_offset(path)}")
+    print(_checkpoint_start(path) if path.suffix == ".checkpoint" else _log_start(path))
     limit = options.number("max-bytes")
     assert limit is not None
     with _mapped(path) as data:
@@ -84,11 +104,9 @@ def _log(path: Path, options: Parsed) -> int:
 
 def _data_shown(options: Parsed) -> Decoder | None:
     """How keys and values are shown, if they are."""
-    for option, function in _INTERNAL.items():
+    for option, (module, function) in _INTERNAL.items():
         if options.has(option):
-            from penstock.cli.kafka import internal_records
-
-            decoder: Decoder = getattr(internal_records, function)
+            decoder: Decoder = getattr(importlib.import_module(f"penstock.cli.kafka.{module}"), function)
             return decoder
     if any(options.has(each) for each in ("print-data-log", "key-decoder-class", "value-decoder-class")):
         return _as_text
@@ -157,6 +175,7 @@ def _record_lines(
     data: mmap.mmap | bytes, position: int, header: BatchHeader, show_data: Decoder | None, with_metadata: bool
 ) -> Iterator[str]:
     from penstock.base.errors import KafkaError
+    from penstock.cli.kafka.control_records import show_control_record
     from penstock.records.batch import increment_sequence
     from penstock.records.builder import read_records
 
@@ -181,7 +200,7 @@ def _record_lines(
                 f"headerKeys: [{keys}]"
             )
         if header.is_control:
-            parts.append(_control(record.key or b"", record.value or b""))
+            parts.append(show_control_record(record.offset, record.key or b"", record.value or b""))
         elif show_data is not None:
             key, value = show_data(record.offset, record.key, record.value)
             parts += [f"key: {key}"] if key is not None else []
@@ -191,13 +210,6 @@ def _record_lines(
 
 def _size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
-
-
-def _control(key: bytes, value: bytes) -> str:
-    kind = struct.unpack_from(">hh", key)[1] if len(key) >= 4 else -1
-    if kind in (0, 1) and len(value) >= 6:
-        return f"endTxnMarker: {'COMMIT' if kind else 'ABORT'} coordinatorEpoch: {struct.unpack_from('>hi', value)[1]}"
-    return f"controlType: {kind}"
 
 
 def _offset_index(path: Path, options: Parsed) -> int:
@@ -301,6 +313,7 @@ def _snapshot(path: Path, options: Parsed) -> int:
 
 _SHOWN: Final[dict[str, Callable[[Path, Parsed], int]]] = {
     ".log": _log,
+    ".checkpoint": _log,
     ".index": _offset_index,
     ".timeindex": _time_index,
     ".txnindex": _aborted,
@@ -330,9 +343,9 @@ TOOL = Tool(
                takes=Takes.MAYBE),
         flag("offsets-decoder", "Show the records of __consumer_offsets as JSON."),
         flag("transaction-log-decoder", "Show the records of __transaction_state as JSON."),
-        flag("cluster-metadata-decoder", "", refused=_NOT_OURS),
-        flag("remote-log-metadata-decoder", "", refused=_NOT_OURS),
-        flag("share-group-state-decoder", "", refused=_NOT_OURS),
+        flag("cluster-metadata-decoder", "Show the records of __cluster_metadata (KRaft), log or snapshots, as JSON."),
+        flag("remote-log-metadata-decoder", "Show the records of __remote_log_metadata."),
+        flag("share-group-state-decoder", "Show the records of __share_group_state as JSON."),
     ),
 )  # fmt: skip
 

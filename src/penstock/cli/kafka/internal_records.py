@@ -1,4 +1,6 @@
-"""The records of `__consumer_offsets` and `__transaction_state` as JSON, in the shape of Kafka's own dump tool.
+"""The records of the coordinators' topics as JSON, in the shape of Kafka's own dump tool.
+
+The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
 
 A record is a key and a value that begin with a number of 16 bits: which layout the key has, and which version of its
 layout the value has. Records of kinds that are not known here are said to be, and skipped.
@@ -6,16 +8,17 @@ layout the value has. Records of kinds that are not known here are said to be, a
 
 from __future__ import annotations
 
-import base64
-import json
 import struct
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from penstock.base.errors import KafkaError
+from penstock.base.types import uuid_to_text
 from penstock.cli.failures import Failed
 from penstock.cli.kafka import newer_group_layouts as newer
+from penstock.cli.kafka import record_json, share_group_layouts
+from penstock.cli.kafka.record_json import dumps, fields
 from penstock.coordinator.records.errors import RecordFormatError
 from penstock.coordinator.records.layouts import (
     GroupMetadataLayout,
@@ -27,10 +30,11 @@ from penstock.coordinator.records.values import decode_value, read_string, read_
 from penstock.protocol.codec import decode
 from penstock.protocol.errors import DecodeError
 from penstock.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from penstock.protocol.schema import Message, Wire, wire_fields
+from penstock.protocol.schema import Message
 
 _INT16: Final = struct.Struct(">h")
-_INT32: Final = struct.Struct(">i")
+_FIXED_KEYS: Final = {"partition": struct.Struct(">i"), "topicId": struct.Struct(">16s")}
+"""The parts of keys that are no text."""
 _CONSUMER_PROTOCOL_VERSION_MAX: Final = 3
 _DELETED: Final = "<DELETE>"
 
@@ -56,6 +60,10 @@ _OFFSETS: Final[Mapping[int, _Kind]] = {
     8: _Kind(("groupId", "memberId"), newer.CurrentMemberLayout, 0, 0),
 }
 _TRANSACTIONS: Final[Mapping[int, _Kind]] = {0: _Kind(("transactionalId",), TransactionLayout, 1, 1)}
+_SHARES: Final[Mapping[int, _Kind]] = {
+    0: _Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareSnapshotLayout, 0, 0),
+    1: _Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareUpdateLayout, 0, 0),
+}
 
 
 def decode_offsets_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
@@ -68,11 +76,17 @@ def decode_transaction_record(offset: int, key: bytes | None, value: bytes | Non
     return _decode(_TRANSACTIONS, offset, key, value)
 
 
+def decode_share_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
+    """A record of `__share_group_state`."""
+    return _decode(_SHARES, offset, key, value)
+
+
 def _decode(kinds: Mapping[int, _Kind], offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
     if key is None:
         raise Failed(
             f"the record at offset {offset} has no key, so it is none of this topic: --offsets-decoder is for "
-            "__consumer_offsets, --transaction-log-decoder for __transaction_state"
+            "__consumer_offsets, --transaction-log-decoder for __transaction_state, --share-group-state-decoder for "
+            "__share_group_state"
         )
     try:
         number = read_type(key)
@@ -81,33 +95,32 @@ def _decode(kinds: Mapping[int, _Kind], offset: int, key: bytes | None, value: b
             return f"Unknown record type {number} at offset {offset}, skipping.", None
         shown_key = {"type": str(number), "data": _key(kind, key)}
         if value is None:
-            return _json(shown_key), _DELETED
-        return _json(shown_key), _json(_value(kind, value))
+            return dumps(shown_key), _DELETED
+        return dumps(shown_key), dumps(_value(kind, value))
     except (RecordFormatError, DecodeError, KafkaError) as error:
         return f"Error at offset {offset}, skipping. {error}", None
-
-
-def _json(document: object) -> str:
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _key(kind: _Kind, key: bytes) -> dict[str, object]:
     found: dict[str, object] = {}
     position = _INT16.size
     for name in kind.key:
-        if name != "partition":
+        fixed = _FIXED_KEYS.get(name)
+        if fixed is None:
             found[name], position = read_string(key, position)
-        elif len(key) < position + _INT32.size:
-            raise RecordFormatError("the key of an offset is cut off")
+        elif len(key) < position + fixed.size:
+            raise RecordFormatError(f"the key is cut off in its {name}")
         else:
-            (found[name],) = _INT32.unpack_from(key, position)
+            (value,) = fixed.unpack_from(key, position)
+            found[name] = uuid_to_text(UUID(bytes=value)) if name == "topicId" else value
+            position += fixed.size
     return found
 
 
 def _value(kind: _Kind, value: bytes) -> dict[str, object]:
     layout = decode_value(kind.value, value, kind.version_max, kind.flexible_from)
     (version,) = _INT16.unpack_from(value)
-    shown = _fields(layout, version)
+    shown = fields(layout, version)
     if isinstance(layout, GroupMetadataLayout) and layout.protocol_type == "consumer":
         shown["members"] = [_member(each, version) for each in layout.members]
     return {"version": str(version), "data": shown}
@@ -115,7 +128,7 @@ def _value(kind: _Kind, value: bytes) -> dict[str, object]:
 
 def _member(member: MemberLayout, version: int) -> dict[str, Any]:
     """What a consumer subscribes to and was assigned, where it can be read; else its bytes."""
-    shown = _fields(member, version)
+    shown = fields(member, version)
     shown["subscription"] = _embedded(ConsumerProtocolSubscription, member.subscription)
     shown["assignment"] = _embedded(ConsumerProtocolAssignment, member.assignment)
     return shown
@@ -123,36 +136,9 @@ def _member(member: MemberLayout, version: int) -> dict[str, Any]:
 
 def _embedded(layout: type[Message], data: bytes) -> object:
     if len(data) < _INT16.size:
-        return _shown(data, 0)
+        return record_json.shown(data, 0)
     version = min(_INT16.unpack_from(data)[0], _CONSUMER_PROTOCOL_VERSION_MAX)
     try:
-        return _fields(decode(layout, version, False, bytes(data[_INT16.size :])), version)
+        return fields(decode(layout, version, False, bytes(data[_INT16.size :])), version)
     except DecodeError:
-        return _shown(data, 0)
-
-
-def _fields(message: Message, version: int) -> dict[str, Any]:
-    """The fields that a version has, by Kafka's names; tagged ones only if they say something."""
-    found = {}
-    for field, wire in wire_fields(type(message)):
-        value = getattr(message, field.name)
-        if wire.exists_in(version) and not _is_left_out(wire, value, field.default):
-            first, *rest = field.name.split("_")
-            found[first + "".join(part.capitalize() for part in rest)] = _shown(value, version)
-    return found
-
-
-def _is_left_out(wire: Wire, value: object, default: object) -> bool:
-    return wire.tag is not None and (value == default or value == [])
-
-
-def _shown(value: Any, version: int) -> Any:
-    if isinstance(value, Message):
-        return _fields(value, version)
-    if isinstance(value, list):
-        return [_shown(each, version) for each in value]
-    if isinstance(value, UUID):
-        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(value).decode()
-    return value
+        return record_json.shown(data, 0)

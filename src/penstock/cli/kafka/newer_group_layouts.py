@@ -1,7 +1,6 @@
 """Values in `__consumer_offsets` of groups of the newer protocol (KIP-848), as Kafka 4.3 writes them.
 
-They are only shown here: no such group is run by our coordinator. Fields stand in wire order. What a member of the
-older protocol brings into such a group (`classicMemberMetadata`, a tagged field) is passed over.
+They are only shown here: no such group is run by our coordinator. Fields stand in wire order.
 """
 
 from __future__ import annotations
@@ -19,6 +18,20 @@ class GroupEpochLayout(Message):
 
 
 @message
+class ClassicProtocolLayout(Message):
+    name: str = wire("string", default="")
+    metadata: bytes = wire("bytes", default=b"")
+
+
+@message
+class ClassicMemberLayout(Message):
+    """What a member of the older protocol brings into such a group."""
+
+    session_timeout_ms: int = wire("int32", default=0)
+    supported_protocols: list[ClassicProtocolLayout] = wire("[]ClassicProtocolLayout", factory=list)
+
+
+@message
 class GroupMemberLayout(Message):
     instance_id: str | None = wire("string", nullable="0-", default=None)
     rack_id: str | None = wire("string", nullable="0-", default=None)
@@ -28,6 +41,10 @@ class GroupMemberLayout(Message):
     subscribed_topic_regex: str | None = wire("string", nullable="0-", default=None)
     rebalance_timeout_ms: int = wire("int32", default=-1)
     server_assignor: str | None = wire("string", nullable="0-", default=None)
+    # Kafka takes an empty one for the default, so that a member of the newer protocol has a null here.
+    classic_member_metadata: ClassicMemberLayout | None = wire(
+        "ClassicMemberLayout", nullable="0-", tag=0, factory=ClassicMemberLayout
+    )
 
 
 @message

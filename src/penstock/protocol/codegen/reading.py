@@ -95,7 +95,7 @@ class _ReaderEmitter:
         kind = wire.element_type
         nested = element_class(owner, wire)
         if nested is not None:
-            self.nested(nested, target, nullable)
+            self.nested(nested, target, nullable, tagged=wire.tag is not None)
         elif kind == "uuid":
             raw = self.source.variable("u")
             self.pending.append(("16s", raw))
@@ -107,19 +107,30 @@ class _ReaderEmitter:
         else:
             self.sized("i", target, "bytes(b[p:{end}])", what, nullable)
 
-    def nested(self, nested: type, target: str, nullable: bool) -> None:
+    def nested(self, nested: type, target: str, nullable: bool, tagged: bool) -> None:
         if not nullable:
             self.source.line(f"{target} = {self.structure(nested)}")
             return
         marker = self.source.variable("n")
-        self.pending.append(("b", marker))
-        self.flush()
-        with self.source.block(f"if {marker} < 0:"):
+        with self.source.block(f"if {self.null_marker(marker, tagged)}:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
             message = self.structure(nested)
             self.flush()
             self.source.line(f"{target} = {message}")
+
+    def null_marker(self, marker: str, tagged: bool) -> str:
+        """Read what stands before a structure that may be null; give the condition that it is.
+
+        In a tagged field that is an unsigned varint, 0 for null, elsewhere a byte, negative for null.
+        """
+        if not tagged:
+            self.pending.append(("b", marker))
+            self.flush()
+            return f"{marker} < 0"
+        self.flush()
+        self.varint(marker)
+        return f"not {marker}"
 
     def sized(self, length_format: str, target: str, expression: str, what: str, nullable: bool) -> None:
         """A string or bytes: a length, then that many bytes."""

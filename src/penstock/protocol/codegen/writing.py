@@ -73,7 +73,7 @@ class _WriterEmitter:
         kind = wire.element_type
         nested = element_class(owner, wire)
         if nested is not None:
-            self.nested(nested, expression, nullable)
+            self.nested(nested, expression, nullable, tagged=wire.tag is not None)
         elif kind == "uuid":
             self.pending.append(("16s", f"{expression}.bytes"))
         elif kind in FIXED_FORMATS:
@@ -83,7 +83,7 @@ class _WriterEmitter:
         else:
             self.sized("i", expression, "", "varint", nullable)
 
-    def nested(self, nested: type, expression: str, nullable: bool) -> None:
+    def nested(self, nested: type, expression: str, nullable: bool, tagged: bool) -> None:
         source = self.source
         message = source.variable("m")
         source.line(f"{message} = {expression}")
@@ -92,7 +92,8 @@ class _WriterEmitter:
             return
         self.flush()
         with source.block(f"if {message} is None:"):
-            source.line(f"{self.out}.append(255)")
+            # An unsigned varint in a tagged field, a signed byte elsewhere.
+            source.line(f"{self.out}.append({0 if tagged else 255})")
         with source.block("else:"):
             source.line(f"{self.out}.append(1)")
             self.structure(nested, message)
