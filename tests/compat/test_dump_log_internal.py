@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 import struct
@@ -130,10 +129,10 @@ def test_every_kind_of_cluster_metadata(tmp_path: Path) -> None:
 
 def test_every_kind_of_remote_log_metadata(tmp_path: Path) -> None:
     names = {"remote_log_segment_state": 3, "remote_partition_delete_state": 2}
-    records = []
+    records: list[tuple[bytes | None, bytes | None]] = []
     for number, kind in remote_log_layouts.KINDS.items():
         for _, message in every(kind.layout, 0):
-            for name in names.keys() & {field.name for field in dataclasses.fields(message)}:
+            for name in names.keys() & {field.name for field, _ in wire_fields(kind.layout)}:
                 setattr(message, name, len(records) % (names[name] + 1))
             if isinstance(message, remote_log_layouts.SegmentLayout | remote_log_layouts.SegmentSnapshotLayout):
                 # Kafka takes no segment without epochs or with an end before its start.
@@ -142,19 +141,19 @@ def test_every_kind_of_remote_log_metadata(tmp_path: Path) -> None:
                     remote_log_layouts.LeaderEpochLayout(leader_epoch=epoch, offset=epoch * 2) for epoch in (9, 3)
                 ]
             records.append((None, varint(1) + varint(number) + varint(0) + encode(message, 0, True)))
-    shown = same(write_log(tmp_path, list(records)), "--remote-log-metadata-decoder")
+    shown = same(write_log(tmp_path, records), "--remote-log-metadata-decoder")
     assert shown.out.count(" payload: Remote") == len(records)
 
 
 def test_every_kind_of_share_group_state(tmp_path: Path) -> None:
     key = legacy_string("shäre") + ID.bytes + struct.pack(">i", 7)
-    records = [
+    records: list[tuple[bytes | None, bytes | None]] = [
         (struct.pack(">h", number) + key, b"\0\0" + encode(message, 0, True))
         for number, layout in enumerate((shares.ShareSnapshotLayout, shares.ShareUpdateLayout))
         for _, message in every(layout, 0)
     ]
-    records = [*records, (records[0][0], None), (b"\0\x63", b"")]
-    shown = same(write_log(tmp_path, list(records)), "--share-group-state-decoder")
+    records += [(records[0][0], None), (b"\0\x63", b"")]
+    shown = same(write_log(tmp_path, records), "--share-group-state-decoder")
     assert shown.out.count('payload: {"version":"0","data":{') == len(records) - 2
     assert "payload: <DELETE>" in shown.out
 
