@@ -82,12 +82,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--guarantee", choices=GUARANTEES, default=GUARANTEES[0], help="of Kafka Streams")
     interval = "commit.interval.ms of Kafka Streams (default: its own, 100 ms for exactly once)"
     parser.add_argument("--commit-interval-ms", type=int, default=0, metavar="MS", help=interval)
+    settings = "a setting of our server, such as spark.sql.shuffle.partitions=4; may be given again"
+    parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE", help=settings)
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number of every run")
     options = parser.parse_args()
     options.idle_queries = IDLE_QUERIES[:-1] if options.quick else IDLE_QUERIES
     if options.quick:
         options.rows, options.seconds, options.runs = QUICK_ROWS, QUICK_SECONDS, 1
+    options.settings = dict(each.split("=", 1) for each in options.override)
     options.rows = [options.rows, LINEAR * options.rows] if options.linear else [options.rows]
     options.contenders = [SHORT_NAMES[options.only]] if options.only else list(CONTENDERS)
     return options

@@ -68,7 +68,7 @@ class Bench:
     def run(self, groups: list[str]) -> None:
         if OURS in self._options.contenders:
             self._step("start of the server")
-            self._server = SqlServer(self._folder / "sql", self._topics.bootstrap)
+            self._server = SqlServer(self._folder / "sql", self._topics.bootstrap, self._options.settings)
             self._first_loads(groups)
         for group in groups:
             if group in LATENCIES:

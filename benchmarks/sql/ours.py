@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,9 @@ class SqlServer:
 
     name = OURS
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        self._process = SqlServerProcess(folder, bootstrap, {"ksql.streams.auto.offset.reset": "earliest"})
+    def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
+        earliest = {"ksql.streams.auto.offset.reset": "earliest"}
+        self._process = SqlServerProcess(folder, bootstrap, {**earliest, **settings})
         began = time.perf_counter()
         self._process.launch()
         self._wait_until_healthy()
