@@ -68,7 +68,7 @@ def _show(results: Results, options: argparse.Namespace) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sql", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="input of a throughput load (default 1000000)")
+    parser.add_argument("--rows", type=int, default=2_500_000, help="input of a throughput load (default 2500000)")
     parser.add_argument("--linear", action="store_true", help=f"also with {LINEAR} times as many rows")
     parser.add_argument("--seconds", type=float, default=15.0, help="length of a latency or idle load (default 15)")
     parser.add_argument("--runs", type=int, default=1, help="the best counts (default 1)")

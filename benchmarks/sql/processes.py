@@ -12,11 +12,9 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeUsage:
+class TreeMemory:
     """`proportional_megabytes` counts memory that processes share once, `resident_megabytes` once for each of them."""
 
-    cpu_seconds: float
-    processes: int
     resident_megabytes: float
     proportional_megabytes: float
 
@@ -34,12 +32,9 @@ class TreeClock:
         return sum(self._seen.values())
 
 
-def tree_usage(pid: int) -> TreeUsage:
-    tree = list(_tree(pid))
-    memory = [_memory_kilobytes(each.pid) for each in tree]
-    return TreeUsage(
-        cpu_seconds=sum(each.cpu_seconds for each in tree),
-        processes=len(tree),
+def tree_memory(pid: int) -> TreeMemory:
+    memory = [_memory_kilobytes(each.pid) for each in _tree(pid)]
+    return TreeMemory(
         resident_megabytes=sum(resident for resident, _ in memory) * 1024 / 1e6,
         proportional_megabytes=sum(proportional for _, proportional in memory) * 1024 / 1e6,
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 from benchmarks.clients.jobs import Numbers, timed
 from benchmarks.sql.ours import RunningStatement, SqlServer
 from benchmarks.sql.plan import FILTER, KEY_COUNT, LATEST, WINDOWED_LATEST, Query
-from benchmarks.sql.processes import tree_usage
+from benchmarks.sql.processes import TreeClock, tree_memory
 from benchmarks.sql.running import Job
 from benchmarks.sql.throughput import IDLE_SECONDS_MAX
 from benchmarks.sql.topics import Topics
@@ -93,13 +93,15 @@ def idle_costs(
             running.append(server.start(Job(query=query, result=f"BENCH_IDLE_{len(running)}", total=total)))
             _wait_for(partial(_has_read, running[-1], total), f"query {len(running)} to have read all", 0.2)
         time.sleep(IDLE_SETTLE_SECONDS)
-        before, began = tree_usage(server.pid), time.perf_counter()
+        clock = TreeClock(server.pid)
+        before, began = clock.cpu_seconds(), time.perf_counter()
         time.sleep(seconds)
-        after, passed = tree_usage(server.pid), time.perf_counter() - began
+        after, passed = clock.cpu_seconds(), time.perf_counter() - began
+        memory = tree_memory(server.pid)
         name = f"{count} idle {'query' if count == 1 else 'queries'}"
-        numbers[f"{name}, CPU (cores)"] = (after.cpu_seconds - before.cpu_seconds) / passed
-        numbers[f"{name}, memory, PSS (MB)"] = after.proportional_megabytes
-        numbers[f"{name}, memory, RSS (MB)"] = after.resident_megabytes
+        numbers[f"{name}, CPU (cores)"] = (after - before) / passed
+        numbers[f"{name}, memory, PSS (MB)"] = memory.proportional_megabytes
+        numbers[f"{name}, memory, RSS (MB)"] = memory.resident_megabytes
     for each in running:
         each.stop()
     return numbers

@@ -72,7 +72,7 @@ def test_the_first_statement_people_write(http: httpx.Client) -> None:
     (explained,) = ksql(http, f"EXPLAIN {query_id};")
     assert "HashAggregate" in explained["queryDescription"]["topology"]
     (explained,) = ksql(http, "EXPLAIN SELECT type FROM monitoring_stream EMIT CHANGES;")
-    assert "StreamingRelationV2 penstock [ERROR_CODE#" in explained["queryDescription"]["topology"]
+    assert "StreamingRelationV2 penstock [TYPE#" in explained["queryDescription"]["topology"]
     assert http.get("/status/table/ERROR_COUNTS/create").json()["status"] == "SUCCESS"
 
 

@@ -273,3 +273,16 @@ def test_a_declared_source_gives_typed_rows_and_tells_of_bad_records(
     assert told["logger"] == "processing.Q"
     error = told["message"]["deserializationError"]
     assert (error["topic"], error["offset"], error["recordB64"]) == (topic, 1, "e2JhZA==")
+
+
+def test_columns_that_nobody_asks_for_stay_behind_and_still_make_a_record_bad(
+    spark: Any, kafka: EphemeralBroker, producer: Producer, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    topic = new_topic()
+    producer.send(topic, VALUE, key="k", headers=[("h", b"1")], timestamp_ms=1000).result()
+    producer.send(topic, b'{"e":"y","b":"no number"}', key="k").result()
+    chosen = SourceOptions(
+        bootstrap_servers=kafka.bootstrap_servers, starting="earliest", used={"P_E", "P_ROWTIME", "OTHER"}
+    )
+    (row,) = drain(source_frame(spark, typed_source(topic, prefix="P_"), chosen), tmp_path)
+    assert row.asDict() == {"P_K": "k", "P_E": "x", "P_ROWTIME": 1000, "P_ROWPARTITION": 0, "P_ROWOFFSET": 0}

@@ -5,6 +5,7 @@ Names come as ksqlDB's clients send them: `auto.offset.reset` and `ksql.streams.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,12 +16,16 @@ STARTING: Final = "auto.offset.reset"
 FAIL_ON_DATA_LOSS: Final = "penstock.fail.on.data.loss"
 """Whether a query stops when records that it was to read are gone: deleted by retention, or with their topic."""
 
+ROWS_PER_BATCH: Final = "penstock.rows.per.batch"
+"""How many records a query takes at most in one of Spark's batches."""
+
 _PREFIXES_DROPPED: Final = ("ksql.streams.consumer.", "ksql.streams.", "consumer.")
 _CHOICES: Final = {
     STARTING: ("earliest", "latest"),
     FAIL_ON_DATA_LOSS: ("true", "false"),
     "processing.guarantee": ("exactly_once", "exactly_once_v2", "at_least_once"),
 }
+_POSITIVE: Final = re.compile("[1-9][0-9]{0,8}")
 _SETTABLE: Final = frozenset({
     STARTING, "processing.guarantee", "cache.max.bytes.buffering", "statestore.cache.max.bytes", "commit.interval.ms",
     "num.stream.threads", "max.poll.records", "max.task.idle.ms", "topology.optimization",
@@ -48,6 +53,8 @@ def check_property(name: str, value: Any) -> None:
     choices = _CHOICES.get(normal_name(name))
     if choices is not None and str(value).lower() not in choices:
         raise SemanticError(f"Invalid value {value} for property {name}: String must be one of: {', '.join(choices)}")
+    if name == ROWS_PER_BATCH and not _POSITIVE.fullmatch(str(value)):
+        raise SemanticError(f"Invalid value {value} for property {name}: it is a number of records, 1 or more")
 
 
 def is_read_from_beginning(node: SourceNode, properties: Mapping[str, Any]) -> bool:

@@ -10,16 +10,20 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.sql import processing_log
-from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS, is_read_from_beginning
+from penstock.sql.engine.properties import FAIL_ON_DATA_LOSS, ROWS_PER_BATCH, is_read_from_beginning
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess, query_group
-from penstock.sql.plan.nodes import QueryPlan, SourceNode
+from penstock.sql.plan.nodes import AggregateNode, QueryPlan, SourceNode
+from penstock.sql.plan.walk import nodes
 from penstock.sql.spark.lookup import rows_url
 from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
+from penstock.sql.spark.operators.facts import used_columns
 from penstock.sql.spark.source.frame import SourceOptions, source_frame
 from penstock.sql.stores.stores import OpenTable, Stores
 
-_MAX_ROWS_PER_TRIGGER = 200_000
+_ROWS_MAX = 200_000
+_AGGREGATED_ROWS_MAX = 1_000_000
+"""What comes out is a row per group, and more of a batch goes into each."""
 _OPTIONS = re.compile(r"StreamingRelationV2 \S+ (\w+), \S+ \[.*\], (\[[^\[\]]*#[^\[\]]*\]).*")
 
 
@@ -85,7 +89,8 @@ class Builder:
             group_id=query_group(self._kafka.service_id, plan.query_id),
             logger=f"processing.{plan.query_id}",
             processing_log=processing_log.topic_name(self._kafka.service_id),
-            max_rows_per_trigger=_MAX_ROWS_PER_TRIGGER,
+            max_rows_per_trigger=_rows_per_batch(plan),
+            used=used_columns(plan.root) | {each.name for each in plan.schema.columns},
             fail_on_data_loss=str(plan.properties.get(FAIL_ON_DATA_LOSS, "true")).lower() != "false",
         )
         return source_frame(session, node, options)
@@ -97,6 +102,11 @@ class Builder:
 
     def _table(self, node: SourceNode) -> OpenTable:
         return self._stores.open(unprefixed(node))
+
+
+def _rows_per_batch(plan: QueryPlan) -> int:
+    is_aggregated = any(isinstance(node, AggregateNode) for node in nodes(plan.root))
+    return int(plan.properties.get(ROWS_PER_BATCH, _AGGREGATED_ROWS_MAX if is_aggregated else _ROWS_MAX))
 
 
 def _starting(plan: QueryPlan, node: SourceNode) -> str:

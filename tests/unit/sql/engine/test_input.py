@@ -115,3 +115,5 @@ def test_unknown_settings_and_values_are_refused() -> None:
         check_property("nope", 1)
     with pytest.raises(SemanticError, match="must be one of: earliest, latest"):
         check_property("auto.offset.reset", "nearest")
+    with pytest.raises(SemanticError, match=r"penstock\.rows\.per\.batch: it is a number of records"):
+        check_property("penstock.rows.per.batch", "0")

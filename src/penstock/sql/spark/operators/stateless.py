@@ -25,13 +25,16 @@ def source_rows(query: Query, node: SourceNode) -> Rows:
     columns: dict[str, SqlType] = {each.name: each.type for each in (*node.schema.columns, *node.schema.headers)}
     columns |= PSEUDO_COLUMNS if node.windowed is None else PSEUDO_COLUMNS | WINDOW_COLUMNS
 
+    frame = query.context.source_frame(node)
+    present = set(frame.columns)
+
     def prefixed(*names: str) -> tuple[str, ...]:
         return tuple(node.prefix + name for name in names)
 
     return Rows(
-        frame=query.context.source_frame(node),
+        frame=frame,
         kind=node.kind,
-        columns={node.prefix + name: sql_type for name, sql_type in columns.items()},
+        columns={node.prefix + name: sql_type for name, sql_type in columns.items() if node.prefix + name in present},
         key=prefixed(*(each.name for each in node.schema.key)),
         rowtime=node.prefix + ROWTIME,
         order=prefixed(ROWPARTITION, ROWOFFSET),

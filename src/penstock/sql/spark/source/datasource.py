@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,11 +23,10 @@ from penstock.sql.spark.source.fetching import read_ranges
 from penstock.sql.spark.source.offsets import from_json, to_json
 from penstock.sql.spark.source.options import ReadOptions, read_options, write_options
 from penstock.sql.spark.source.planning import Planner
-from penstock.sql.spark.source.ranges import RangesPartition, tasks_for
+from penstock.sql.spark.source.ranges import OffsetRange, RangesPartition, tasks_for
 from penstock.sql.spark.source.records import as_rows, record_schema
-from penstock.sql.spark.source.typed import TypedRows, source_from_json
+from penstock.sql.spark.source.typed import TypedRows, Wanted
 from penstock.sql.spark.source.writing import TopicStreamWriter, TopicWriter, check_columns
-from penstock.sql.spark.types import source_schema
 
 
 class PenstockDataSource(DataSource):
@@ -38,7 +39,7 @@ class PenstockDataSource(DataSource):
     def schema(self) -> StructType:
         typed = self.options.get("penstock.source")
         if typed is not None:
-            return source_schema(source_from_json(typed))
+            return Wanted.from_json(typed).schema
         return record_schema(headers=self.options.get("includeHeaders", "false").lower() == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -66,11 +67,27 @@ def _read(partition: InputPartition, options: ReadOptions) -> Iterator[pa.Record
     if not isinstance(partition, RangesPartition):
         # Spark makes one of its own when there are none.
         return iter(())
+    return itertools.chain(_rows(partition.ranges, options), _settled())
+
+
+def _rows(ranges: Sequence[OffsetRange], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     if options.typed is None:
-        raw = read_ranges(partition.ranges, options, headers=options.include_headers)
+        raw = read_ranges(ranges, options, headers=options.include_headers)
         return as_rows(raw, headers=options.include_headers)
     rows = TypedRows(options.typed, client=options.client, log_topic=options.processing_log, logger=options.logger)
-    return rows.decode(read_ranges(partition.ranges, options, headers=rows.needs_headers))
+    return rows.decode(read_ranges(ranges, options, headers=rows.needs_headers))
+
+
+def _settled() -> Iterator[pa.RecordBatch]:
+    """No rows. By the end of a task this process has imported what it needs.
+
+    Spark's workers collect garbage after every task, which takes longer than most tasks while there are modules to look
+    through.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+    yield from ()
 
 
 class TopicReader(DataSourceReader):

@@ -6,7 +6,7 @@ started with source="kafka") records come from the JVM and are decoded by the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.sql.plan.nodes import SourceNode
 from penstock.sql.spark.source.options import typed_options
-from penstock.sql.spark.source.typed import TypedRows, source_to_json
-from penstock.sql.spark.types import source_schema
+from penstock.sql.spark.source.typed import TypedRows, Wanted
 
 SOURCE_SETTING: Final = "spark.penstock.source"
 """Which implementation a session uses: penstock or kafka."""
@@ -24,7 +23,10 @@ SOURCE_SETTING: Final = "spark.penstock.source"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """`client_properties` are client keys under Kafka's names. `starting` counts for a query without a checkpoint."""
+    """`client_properties` are client keys under Kafka's names. `starting` counts for a query without a checkpoint.
+
+    `used` are the columns that the query asks for; None: all.
+    """
 
     bootstrap_servers: str
     client_properties: Mapping[str, object] = field(default_factory=dict)
@@ -34,16 +36,18 @@ class SourceOptions:
     logger: str = "processing"
     max_rows_per_trigger: int = 200_000
     fail_on_data_loss: bool = True
+    used: Collection[str] | None = None
 
 
 def source_frame(spark: SparkSession, node: SourceNode, options: SourceOptions) -> DataFrame:
-    """A streaming frame with the columns `RowDecoder` gives for the source."""
+    """A streaming frame with the columns `RowDecoder` gives for the source, without those that are not used."""
+    wanted = Wanted.of(node, options.used)
     if spark.conf.get(SOURCE_SETTING, "penstock") == "kafka":
-        return _kafka_frame(spark, node, options)
+        return _kafka_frame(spark, wanted, options)
     given = typed_options(
         _common(node, options)
         | {
-            "penstock.source": source_to_json(node),
+            "penstock.source": wanted.to_json(),
             "penstock.processing.log": options.processing_log,
             "penstock.logger": options.logger,
             "penstock.commit.group": options.group_id,
@@ -62,7 +66,8 @@ def _common(node: SourceNode, options: SourceOptions) -> dict[str, Any]:
     }
 
 
-def _kafka_frame(spark: SparkSession, node: SourceNode, options: SourceOptions) -> DataFrame:
+def _kafka_frame(spark: SparkSession, wanted: Wanted, options: SourceOptions) -> DataFrame:
+    node = wanted.source
     given = _common(node, options) | {
         "kafka.isolation.level": "read_committed",
         # Its consumer waits for a fetch that is still out before it seeks.
@@ -70,17 +75,16 @@ def _kafka_frame(spark: SparkSession, node: SourceNode, options: SourceOptions) 
         "includeHeaders": bool(node.schema.headers),
     }
     records = spark.readStream.format("kafka").options(**typed_options(given)).load()
-    decode = _decoding(node, options)
-    return records.mapInArrow(decode, source_schema(node))
+    return records.mapInArrow(_decoding(wanted, options), wanted.schema)
 
 
-def _decoding(node: SourceNode, options: SourceOptions) -> Any:
-    source = source_to_json(node)
+def _decoding(wanted: Wanted, options: SourceOptions) -> Any:
+    text = wanted.to_json()
     client = {name: str(value) for name, value in options.client_properties.items()}
     client["bootstrap.servers"] = options.bootstrap_servers
     log_topic, logger = options.processing_log, options.logger
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from TypedRows(source, client=client, log_topic=log_topic, logger=logger).decode(batches)
+        yield from TypedRows(text, client=client, log_topic=log_topic, logger=logger).decode(batches)
 
     return decode

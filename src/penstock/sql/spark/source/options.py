@@ -43,7 +43,10 @@ class OffsetRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Exactly one of `topics`, `pattern` and `assigned` is given. `typed` is the JSON of a declared source."""
+    """Exactly one of `topics`, `pattern` and `assigned` is given.
+
+    `typed` is the JSON of what is wanted of a declared source.
+    """
 
     client: dict[str, str]
     starting: OffsetRule
