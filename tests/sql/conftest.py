@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ def new_parts(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> NewParts:
         bootstrap_servers: str | None = None,
         data_dir: Path | None = None,
         service_id: str | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> Parts:
         if bootstrap_servers is None:
             bootstrap_servers = stack.enter_context(EphemeralBroker(BROKER)).bootstrap_servers
@@ -45,6 +46,7 @@ def new_parts(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> NewParts:
             "bootstrap.servers": bootstrap_servers,
             "ksql.service.id": service_id or f"test{next(numbers)}_",
             "penstock.sql.data.dir": str(data_dir or tmp_path_factory.mktemp("sql")),
+            **(settings or {}),
         }
         parts = build_parts(load_config(None, flags), spark)
         stack.callback(parts.close)

@@ -223,3 +223,19 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_the_command_that_rebuild
         bench.send("c", {"k": "a"})
         becomes(lambda: bench.rows("SELECT c FROM c_counts;"), [[2]])  # the first server was not disturbed
     assert bench.errors_of("c_counts") == ""
+
+
+def test_a_full_disk_delays_a_query_and_refuses_statements_in_words(new_parts: NewParts) -> None:
+    impatient = {"max.block.ms": "4000", "delivery.timeout.ms": "4000", "request.timeout.ms": "2000"}
+    with EphemeralBroker(BROKER) as broker, ExitStack() as stack:
+        bench = Bench(new_parts(stack, broker.bootstrap_servers, settings=impatient))
+        stream(bench, "d")
+        bench.send("d", *({"n": number} for number in range(5)))
+        bench.start("CREATE STREAM d_copy AS SELECT n FROM d;")
+        # What the statement starts takes longer than this.
+        with broker.faults.full_disk():
+            with pytest.raises(SqlError) as refused:
+                bench.run("INSERT INTO d (n) VALUES (7);")
+            until(lambda: bench.errors_of("d_copy"))
+        assert "Failed to insert values into 'D'" in str(refused.value)
+        becomes(lambda: bench.values("D_COPY"), [{"N": number} for number in range(5)])

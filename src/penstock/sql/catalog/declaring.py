@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 
@@ -15,16 +17,20 @@ from penstock.sql.schema import HEADERS_TYPE, RESERVED_NAMES, ColumnSchema, Form
 from penstock.sql.statements import AlterSource, ColumnDefinition, CreateSource
 from penstock.sql.types import BYTES
 
+KEY_FORMAT_SETTING: Final = "ksql.persistence.default.format.key"
+VALUE_FORMAT_SETTING: Final = "ksql.persistence.default.format.value"
 
-def declare_source(statement: CreateSource, text: str) -> Source:
-    properties = read_properties(statement.properties)
+
+def declare_source(statement: CreateSource, text: str, settings: Mapping[str, Any] | None = None) -> Source:
+    """`settings` name the formats of statements that do not."""
     schema = make_schema(statement)
+    properties = _with_default_formats(read_properties(statement.properties), schema, settings or {})
     if properties.windowed is not None and not schema.key:
         raise SemanticError("Windowed sources require a key column.")
     if properties.value_format is None:
         raise SemanticError(
             "Statement is missing the 'VALUE_FORMAT' property from the WITH clause.",
-            hint="Add VALUE_FORMAT, as in WITH (VALUE_FORMAT='JSON').",
+            hint=f"Add VALUE_FORMAT, as in WITH (VALUE_FORMAT='JSON'), or set a default via '{VALUE_FORMAT_SETTING}'.",
         )
     return Source(
         name=statement.name,
@@ -37,6 +43,18 @@ def declare_source(statement: CreateSource, text: str) -> Source:
         timestamp=timestamp_column(properties, schema),
         read_only=statement.read_only,
         statement=text,
+    )
+
+
+def _with_default_formats(
+    properties: SourceProperties, schema: Schema, settings: Mapping[str, Any]
+) -> SourceProperties:
+    def default(setting: str) -> str | None:
+        return str(settings.get(setting) or "").upper() or None
+
+    key_format = properties.key_format or (default(KEY_FORMAT_SETTING) if schema.key else None)
+    return replace(
+        properties, key_format=key_format, value_format=properties.value_format or default(VALUE_FORMAT_SETTING)
     )
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from penstock import Delivery, KafkaError, Producer
 from penstock.sql.catalog.catalog import Catalog, Source
@@ -29,7 +29,8 @@ from penstock.sql.schema import RESERVED_NAMES, ROWTIME
 from penstock.sql.statements import InsertValues
 from penstock.sql.types import BIGINT, BYTES, DATE, NULL, STRING, TIME, TIMESTAMP, Decimal, SqlType
 
-_TIMEOUT_S = 60.0
+_PATIENCE: Final = {"delivery.timeout.ms": 30_000, "request.timeout.ms": 10_000}
+"""Whoever waits is told by the producer that it gave up: a record that was refused is not written later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class Inserter:
     def insert(self, statement: InsertValues, catalog: Catalog) -> None:
         record = self.check(statement, catalog)
         try:
-            self._send(record).result(timeout=_TIMEOUT_S)
+            self._send(record).result()
         except KafkaError as error:
             raise EngineError(
                 f"Failed to insert values into '{statement.target}'. {error}", hint="Send the statement again."
@@ -82,7 +83,7 @@ class Inserter:
     def _send(self, record: NewRecord) -> Delivery:
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(self._kafka.config("inserts"))
+                self._producer = Producer(self._kafka.config("inserts", {**_PATIENCE, **self._kafka.properties}))
         return self._producer.send(record.topic, record.value, record.key, timestamp_ms=record.timestamp_ms)
 
     def close(self) -> None:
@@ -202,7 +203,7 @@ def _fits(given: SqlType, wanted: SqlType) -> bool:
 
 def _outcome(delivery: Delivery, target: Source) -> SqlError | None:
     try:
-        delivery.result(timeout=_TIMEOUT_S)
+        delivery.result()
     except KafkaError as error:
         return EngineError(f"Failed to insert values into '{target.name}'. {error}")
     return None

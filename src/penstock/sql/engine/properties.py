@@ -30,6 +30,7 @@ _SETTABLE: Final = frozenset({
     STARTING, "processing.guarantee", "cache.max.bytes.buffering", "statestore.cache.max.bytes", "commit.interval.ms",
     "num.stream.threads", "max.poll.records", "max.task.idle.ms", "topology.optimization",
 })  # fmt: skip
+_DEFAULT_PREFIXES: Final = ("ksql.streams.", "ksql.persistence.")
 _SETTABLE_PREFIXES: Final = ("ksql.", "spark.", "penstock.", "producer.", "consumer.")
 
 
@@ -44,17 +45,30 @@ def is_settable(name: str) -> bool:
     return normal_name(name) in _SETTABLE or name.startswith(_SETTABLE_PREFIXES)
 
 
+def is_query_default(name: str) -> bool:
+    """Whether a server's configuration may give it to all queries."""
+    return name.startswith(_DEFAULT_PREFIXES) or name in (FAIL_ON_DATA_LOSS, ROWS_PER_BATCH)
+
+
 def check_property(name: str, value: Any) -> None:
     if not is_settable(name):
         raise SemanticError(
             f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'",
             hint="SHOW PROPERTIES lists those there are.",
         )
+    reason = why_invalid(name, value)
+    if reason is not None:
+        raise SemanticError(f"Invalid value {value} for property {name}: {reason}")
+
+
+def why_invalid(name: str, value: Any) -> str | None:
+    """What is wrong with the value of a property, if anything is."""
     choices = _CHOICES.get(normal_name(name))
     if choices is not None and str(value).lower() not in choices:
-        raise SemanticError(f"Invalid value {value} for property {name}: String must be one of: {', '.join(choices)}")
+        return f"String must be one of: {', '.join(choices)}"
     if name == ROWS_PER_BATCH and not _POSITIVE.fullmatch(str(value)):
-        raise SemanticError(f"Invalid value {value} for property {name}: it is a number of records, 1 or more")
+        return "it is a number of records, 1 or more"
+    return None
 
 
 def is_read_from_beginning(node: SourceNode, properties: Mapping[str, Any]) -> bool:

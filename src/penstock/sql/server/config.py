@@ -1,8 +1,8 @@
 """The settings of a SQL server, declared once each.
 
 A file holds them beside two kinds of keys that are passed on: `spark.*` to the Spark session, and the keys of Kafka
-clients (`security.protocol`, `sasl.*` ...) to every client the server makes. `ksql.streams.*` keys are defaults of
-queries. Any other key has no effect and is told.
+clients (`security.protocol`, `sasl.*` ...) to every client the server makes. Others are defaults of queries
+(`ksql.streams.*` and some more). Any other key has no effect and is told.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from penstock.base.config.rules import BadValueError, NonEmpty, OneOf
 from penstock.base.config.sources import Setting
 from penstock.base.config.text import closest
 from penstock.client.config import KEYS as CLIENT_KEYS
+from penstock.sql.engine.properties import is_query_default, why_invalid
 from penstock.sql.server.listening import Listener, parse_listeners
 
 T = TypeVar("T")
@@ -80,7 +81,6 @@ LOG_LEVEL = string(
 
 KEYS: Final[Mapping[str, Key[Any]]] = {each.name: each for each in tuple(globals().values()) if isinstance(each, Key)}
 _CLIENT_KEYS: Final = frozenset(name for keys in CLIENT_KEYS.values() for name in keys) - {BOOTSTRAP_SERVERS.name}
-_QUERY_PREFIX: Final = "ksql.streams."
 _ALL_ADDRESSES: Final = ("0.0.0.0", "::")
 
 
@@ -136,6 +136,10 @@ def load_config(file: Path | None, flags: Mapping[str, str]) -> ServerConfig:
         except BadValueError as error:
             setting = settings[name]
             problems.append(Problem(key=name, value=setting.text, reason=error.reason, origin=setting.origin))
+    for name, setting in settings.items():
+        reason = why_invalid(name, setting.text) if is_query_default(name) else None
+        if reason is not None:
+            problems.append(Problem(key=name, value=setting.text, reason=reason, origin=setting.origin))
     if problems:
         raise ConfigErrors(problems)
     passed = {name: setting.text for name, setting in settings.items()}
@@ -143,13 +147,13 @@ def load_config(file: Path | None, flags: Mapping[str, str]) -> ServerConfig:
         values=values,
         spark={name: text for name, text in passed.items() if name.startswith("spark.")},
         client={name: text for name, text in passed.items() if name in _CLIENT_KEYS},
-        query={name: text for name, text in passed.items() if name.startswith(_QUERY_PREFIX)},
+        query={name: text for name, text in passed.items() if is_query_default(name)},
         warnings=tuple(_without_effect(name) for name in sorted(passed) if not _is_known(name)),
     )
 
 
 def _is_known(name: str) -> bool:
-    return name in KEYS or name in _CLIENT_KEYS or name.startswith(("spark.", _QUERY_PREFIX))
+    return name in KEYS or name in _CLIENT_KEYS or name.startswith("spark.") or is_query_default(name)
 
 
 def _without_effect(name: str) -> str:

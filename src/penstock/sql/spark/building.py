@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,11 +20,13 @@ from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
 from penstock.sql.spark.operators.facts import used_columns
 from penstock.sql.spark.source.frame import SourceOptions, source_frame
 from penstock.sql.stores.stores import OpenTable, Stores
+from penstock.sql.types import BYTES, STRING, Decimal, Scalar
 
-_ROWS_MAX = 200_000
-_AGGREGATED_ROWS_MAX = 1_000_000
-"""What comes out is a row per group, and more of a batch goes into each."""
-_OPTIONS = re.compile(r"StreamingRelationV2 \S+ (\w+), \S+ \[.*\], (\[[^\[\]]*#[^\[\]]*\]).*")
+_ROWS_MAX: Final = 200_000
+_COUNTED_ROWS_MAX: Final = 1_000_000
+"""Of a query that folds its rows into numbers and times: what it holds and gives is small."""
+_LARGE: Final = (STRING, BYTES)
+_OPTIONS: Final = re.compile(r"StreamingRelationV2 \S+ (\w+), \S+ \[.*\], (\[[^\[\]]*#[^\[\]]*\]).*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +107,9 @@ class Builder:
 
 
 def _rows_per_batch(plan: QueryPlan) -> int:
-    is_aggregated = any(isinstance(node, AggregateNode) for node in nodes(plan.root))
-    return int(plan.properties.get(ROWS_PER_BATCH, _AGGREGATED_ROWS_MAX if is_aggregated else _ROWS_MAX))
+    results = [each.type for node in nodes(plan.root) if isinstance(node, AggregateNode) for each in node.aggregations]
+    is_counted = bool(results) and all(isinstance(each, Scalar | Decimal) and each not in _LARGE for each in results)
+    return int(plan.properties.get(ROWS_PER_BATCH, _COUNTED_ROWS_MAX if is_counted else _ROWS_MAX))
 
 
 def _starting(plan: QueryPlan, node: SourceNode) -> str:

@@ -56,6 +56,23 @@ def test_declaration_is_as_written(block: Block) -> None:
     assert answer(block.statement) == block.expected
 
 
+@pytest.mark.parametrize(
+    ("text", "formats"),
+    [
+        ("CREATE STREAM s (k INT KEY, a INT) WITH (KAFKA_TOPIC='t')", ("JSON", "DELIMITED")),
+        ("CREATE STREAM s (k INT KEY, a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='KAFKA')", ("JSON", "KAFKA")),
+        ("CREATE STREAM s (k INT KEY, a INT) WITH (KAFKA_TOPIC='t', FORMAT='KAFKA')", ("KAFKA", "KAFKA")),
+        ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t')", ("NONE", "DELIMITED")),
+    ],
+)
+def test_formats_that_are_not_named_are_those_of_the_settings(text: str, formats: tuple[str, str]) -> None:
+    settings = {"ksql.persistence.default.format.key": "json", "ksql.persistence.default.format.value": "DELIMITED"}
+    [parsed] = parse(text)
+    assert isinstance(parsed.statement, CreateSource)
+    source = declare_source(parsed.statement, text, settings)
+    assert (source.key_format.name, source.value_format.name) == formats
+
+
 def test_a_column_that_the_format_cannot_hold_is_not_added() -> None:
     [parsed] = parse("ALTER STREAM base ADD COLUMN c INT;")
     assert isinstance(parsed.statement, AlterSource)

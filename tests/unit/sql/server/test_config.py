@@ -18,6 +18,7 @@ def test_the_command_line_wins_over_the_file_and_the_rest_goes_where_it_belongs(
     file.write_text(
         "bootstrap.servers=b:1\nlisteners=http://0.0.0.0:8088\nksql.service.id=mine_\nspark.ui.enabled=true\n"
         "security.protocol=SASL_SSL\nksql.streams.auto.offset.reset=earliest\nksql.max.push.querys=3\n"
+        "penstock.rows.per.batch=5000\n"
     )
     config = load_config(file, {"listeners": "http://127.0.0.1:0", "spark.executor.memory": "2g"})
     assert config[keys.BOOTSTRAP_SERVERS] == "b:1"
@@ -26,7 +27,7 @@ def test_the_command_line_wins_over_the_file_and_the_rest_goes_where_it_belongs(
     assert config[keys.PUSH_QUERIES_MAX] == 100
     assert config.spark == {"spark.ui.enabled": "true", "spark.executor.memory": "2g"}
     assert config.client == {"security.protocol": "SASL_SSL"}
-    assert config.query == {"ksql.streams.auto.offset.reset": "earliest"}
+    assert config.query == {"ksql.streams.auto.offset.reset": "earliest", "penstock.rows.per.batch": "5000"}
     assert config.warnings == (
         "ksql.max.push.querys is not a setting of the SQL server and has no effect: "
         "did you mean ksql.max.push.queries?",
@@ -37,9 +38,11 @@ def test_every_problem_is_told_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "f.properties"
     file.write_text("penstock.sql.shuffle.partitions=0\npenstock.sql.source=magic\n")
     with pytest.raises(ConfigErrors) as caught:
-        load_config(file, {"penstock.log.level": "LOUD"})
+        load_config(file, {"penstock.log.level": "LOUD", "penstock.rows.per.batch": "many"})
     told = {problem.key: problem for problem in caught.value.problems}
-    assert set(told) == {"penstock.sql.shuffle.partitions", "penstock.sql.source", "penstock.log.level"}
+    assert set(told) == {
+        "penstock.sql.shuffle.partitions", "penstock.sql.source", "penstock.log.level", "penstock.rows.per.batch",
+    }  # fmt: skip
     assert told["penstock.sql.source"].origin == f"{file}:2"
 
 

@@ -17,7 +17,7 @@ def create_source(statement: CreateSource, situation: Situation) -> Decision:
     existing = situation.catalog.sources.get(statement.name)
     if existing is not None and not statement.or_replace:
         return name_taken(statement.kind, existing, allowed=statement.if_not_exists)
-    source = declare_source(statement, situation.text)
+    source = declare_source(statement, situation.text, situation.properties)
     if statement.or_replace and source.read_only:
         raise _not_replaceable(source)
     if existing is not None:
