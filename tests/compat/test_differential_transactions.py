@@ -344,6 +344,16 @@ def commit_after_abort(one: Producer, version: int) -> Any:
 case("commit after abort", ApiKey.END_TXN, scenario(commit_after_abort))
 
 
+def end_one_epoch_behind(one: Producer, version: int) -> Any:
+    """After an end of the first protocol, whose epoch has stayed."""
+    one.ready().ready().add()
+    one.produce()
+    return [one.end(3, committed=False).error_code, one.end(version, committed=False, epoch=-1).error_code]
+
+
+case("abort one epoch behind", ApiKey.END_TXN, scenario(end_one_epoch_behind))
+
+
 # -- Offsets in a transaction ------------------------------------------------------------------------------------------
 
 for label, changes in OWNERS.items():

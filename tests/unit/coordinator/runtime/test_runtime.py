@@ -331,9 +331,9 @@ def test_close_answers_who_waits_and_refuses_the_rest(stage: Stage) -> None:
     assert stage.log.listeners == []
 
 
-def test_operations_on_all_shards(make_stage: MakeStage) -> None:
+def test_questions_to_all_shards(make_stage: MakeStage) -> None:
     stage = make_stage(commits_at_once=True)
-    assert [done.result() for done in stage.runtime.write_all("all", put("a", "1"))] == ["a=1"]
+    assert stage.write(put("a", "1")).result() == "a=1"
     assert stage.runtime.read_all(lambda shard: shard.words.get_committed("a")) == ["1"]
 
 

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.coordinator.runtime.timeline import NOT_REPLAYING, Timeline, TimelineDict, TimelineValue
+from penstock.coordinator.runtime.timeline import NOT_REPLAYING, Timeline, TimelineDict
 
 KEYS = st.sampled_from("abcd")
 
@@ -20,25 +20,18 @@ class TimelineMachine(RuleBasedStateMachine):
         self.timeline = Timeline()
         self.left: TimelineDict[str, int] = TimelineDict(self.timeline)
         self.right: TimelineDict[str, int] = TimelineDict(self.timeline)
-        self.value: TimelineValue[int] = TimelineValue(self.timeline, -1)
-        self.model: tuple[dict[str, int], dict[str, int], int] = ({}, {}, -1)
+        self.model: tuple[dict[str, int], dict[str, int]] = ({}, {})
         self.end = 0
         self.committed = 0
         self.history = {0: self.model}
 
     @rule(
-        changes=st.lists(
-            st.tuples(st.sampled_from(("left", "right", "value")), KEYS, st.none() | st.integers(0, 9)), max_size=4
-        )
+        changes=st.lists(st.tuples(st.sampled_from(("left", "right")), KEYS, st.none() | st.integers(0, 9)), max_size=4)
     )
     def replay(self, changes: list[tuple[str, str, int | None]]) -> None:
-        left, right, value = dict(self.model[0]), dict(self.model[1]), self.model[2]
+        left, right = dict(self.model[0]), dict(self.model[1])
         self.timeline.now = self.end
         for target, key, number in changes:
-            if target == "value":
-                value = -1 if number is None else number
-                self.value.set(value)
-                continue
             structure, model = (self.left, left) if target == "left" else (self.right, right)
             if number is None:
                 assert structure.pop(key, -7) == model.pop(key, -7)
@@ -47,7 +40,7 @@ class TimelineMachine(RuleBasedStateMachine):
                 model[key] = number
         self.timeline.now = NOT_REPLAYING
         self.end += 1
-        self.model = (left, right, value)
+        self.model = (left, right)
         self.history[self.end] = self.model
 
     @precondition(lambda self: self.committed < self.end)
@@ -81,13 +74,11 @@ class TimelineMachine(RuleBasedStateMachine):
             assert sorted(structure) == sorted(newest)
             assert sorted(structure.keys_committed()) == sorted(old)
             assert sorted(structure.values_committed()) == sorted(old.values())
-            assert (len(structure), structure.len_committed()) == (len(newest), len(old))
+            assert len(structure) == len(newest)
             for key in "abcd":
                 assert structure.get(key, -7) == newest.get(key, -7)
                 assert structure.get_committed(key, -7) == old.get(key, -7)
                 assert (key in structure) == (key in newest)
-        assert self.value.get() == self.model[2]
-        assert self.value.get_committed() == committed[2]
         if self.committed == self.end:
             assert self.timeline.pending_count == 0
 
