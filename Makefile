@@ -9,7 +9,7 @@ UNIT := tests/unit
 KERNEL := $(wildcard src/penstock/records/_*.pyx src/penstock/records/_*.pxd)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up test check lint types unit bench bench-clients bench-sql format lock clean
+.PHONY: help env up test check lint types unit bench bench-clients bench-sql docs format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -48,6 +48,14 @@ bench-clients: $(STAMP) ## measure our clients beside confluent-kafka, aiokafka 
 
 bench-sql: $(STAMP) ## measure streaming SQL beside Kafka Streams
 	@$(BIN)/python -m benchmarks.sql $(ARGS)
+
+docs: $(STAMP) ## print the pages of docs/ that come from the code again
+	@$(BIN)/python tools/generate_config_docs.py > docs/configuration.md
+	@$(BIN)/python tools/generate_config_docs.py metrics > docs/metrics.md
+	@$(BIN)/python tools/generate_config_docs.py clients > docs/client-configuration.md
+	@$(BIN)/python tools/generate_config_docs.py sql > docs/sql-configuration.md
+	@$(BIN)/python tools/generate_client_reference.py > docs/client-reference.md
+	@$(BIN)/python tools/generate_function_docs.py > docs/sql-functions.md
 
 format: $(STAMP) ## format the code
 	@$(BIN)/ruff format .

@@ -1,8 +1,9 @@
-"""Print docs/configuration.md from the declarations; with `metrics` docs/metrics.md, with `clients` the clients' keys.
+"""Print docs/configuration.md from the declarations; with an argument the metrics, or the keys of clients or of SQL.
 
 python tools/generate_config_docs.py > docs/configuration.md
 python tools/generate_config_docs.py metrics > docs/metrics.md
 python tools/generate_config_docs.py clients > docs/client-configuration.md
+python tools/generate_config_docs.py sql > docs/sql-configuration.md
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from markdown import cell
+
 from penstock.base import metric_names
 from penstock.base.config import topic_keys
 from penstock.base.config.declaration import Key, UpdateMode, format_value
 from penstock.base.config.profiles import DEVELOPMENT
 from penstock.client.config import KEYS, ClientKind, common_keys
+from penstock.sql.server.config import KEYS as SQL_KEYS
 
 THEMES = (
     "server",
@@ -80,8 +84,8 @@ CLIENTS_INTRODUCTION = """\
 Printed from the declarations by `python tools/generate_config_docs.py clients`; change the declarations, not this page.
 [clients.md](clients.md) is the guide.
 
-Keys and defaults are those of the Java clients of Apache Kafka 4.3. They are given in a dict under Kafka's names, or as
-keywords with underscores in place of dots, or both, and then keywords win:
+Keys and defaults are those of the Java clients of Apache Kafka 4.3. They are given in a dict under Kafka's names (with
+underscores in place of dots will do), or as keywords with underscores, or both, and then keywords win:
 
 ```python
 Producer({"bootstrap.servers": "localhost:9092", "linger.ms": 20})
@@ -97,6 +101,30 @@ Short names: `partitioner` for `partitioner.class`, `interceptors` for `intercep
 `penstock.offset.store`, `prefetch_bytes` for `penstock.prefetch.bytes`.
 """
 
+SQL_INTRODUCTION = """\
+# Configuration of the SQL server
+
+Printed from the declarations by `python tools/generate_config_docs.py sql`; change the declarations, not this page.
+[sql.md](sql.md) is the guide.
+
+Settings come from a properties file (`penstock sql-server --config FILE`), which may be ksqlDB's, and from flags, which
+win: `--bootstrap-server`, `--listeners`, `--data-dir`, `--service-id`, `--master`, `--checkpoint-uri`, and
+`--override key=value` for any key. A bad value stops the start, and every problem is listed at once with the place
+where it was set. An unknown key is a warning, with the known key it was probably meant to be.
+
+Beside the server's own keys, which are below, the file takes:
+
+- `spark.*` for the Spark session (also `--spark-conf`);
+- keys of Kafka clients, such as `security.protocol` and `sasl.*`, for every client the server makes
+  ([client-configuration.md](client-configuration.md));
+- what SET sets, for all queries: `ksql.streams.auto.offset.reset`, `penstock.rows.per.batch`,
+  `penstock.fail.on.data.loss`;
+- formats of CREATE statements that name none: `ksql.persistence.default.format.key`,
+  `ksql.persistence.default.format.value`.
+
+## The server's keys
+"""
+
 
 def table(keys: Iterable[Key[Any]], *, with_changes: bool) -> Iterator[str]:
     yield f"| key | default | allowed | {'changes' if with_changes else 'from the broker'} | what it does |"
@@ -104,7 +132,7 @@ def table(keys: Iterable[Key[Any]], *, with_changes: bool) -> Iterator[str]:
     for key in keys:
         fourth = _changes(key) if with_changes else ", ".join(f"`{entry.name}`" for entry in key.synonyms)
         effect = f" *No effect: {key.effect}.*" if key.effect else ""
-        yield f"| `{key.name}` | {_default(key)} | {_cell(key.allowed)} | {fourth} | {_cell(key.doc)}{effect} |"
+        yield f"| `{key.name}` | {_default(key)} | {cell(key.allowed)} | {fourth} | {cell(key.doc)}{effect} |"
 
 
 def _changes(key: Key[Any]) -> str:
@@ -115,11 +143,7 @@ def _default(key: Key[Any]) -> str:
     text = format_value(key.default)
     if text is None:
         return "unset"
-    return f"`{_cell(text)}`" if text else "empty"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return f"`{cell(text)}`" if text else "empty"
 
 
 def configuration_page() -> Iterator[str]:
@@ -153,23 +177,28 @@ def client_table(keys: Iterable[Key[Any]]) -> Iterator[str]:
     yield "| key | default | allowed | what it does |\n|---|---|---|---|"
     for key in keys:
         if not key.internal:
-            effect = f" *No effect: {_cell(key.effect)}.*" if key.effect else ""
-            yield f"| `{key.name}` | {_default(key)} | {_cell(key.allowed)} | {_cell(key.doc)}{effect} |"
+            effect = f" *No effect: {cell(key.effect)}.*" if key.effect else ""
+            yield f"| `{key.name}` | {_default(key)} | {cell(key.allowed)} | {cell(key.doc)}{effect} |"
 
 
 def _is_security(key: Key[Any]) -> bool:
     return key.name.startswith(("security.", "ssl.", "sasl.", "penstock.sasl."))
 
 
+def sql_page() -> Iterator[str]:
+    yield SQL_INTRODUCTION
+    yield from client_table(SQL_KEYS.values())
+
+
 def metrics_page() -> Iterator[str]:
     yield METRICS_INTRODUCTION
     yield "| metric | labels | what it counts |\n|---|---|---|"
     for name, text in metric_names.HELP.items():
-        yield f"| `{name}` | {metric_names.LABELS.get(name, '')} | {_cell(text)} |"
+        yield f"| `{name}` | {metric_names.LABELS.get(name, '')} | {cell(text)} |"
 
 
 def main() -> None:
-    pages = {"metrics": metrics_page, "clients": clients_page}
+    pages = {"metrics": metrics_page, "clients": clients_page, "sql": sql_page}
     page = pages.get(sys.argv[1], configuration_page) if sys.argv[1:] else configuration_page
     print("\n".join(page()))
 

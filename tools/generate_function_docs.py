@@ -11,6 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from markdown import cell
+
 from penstock.sql.functions.model import AggregateFunction, Function, ScalarFunction, Signature
 from penstock.sql.functions.registry import FunctionRegistry
 
@@ -57,7 +59,7 @@ def table(functions: Iterator[Function]) -> Iterator[str]:
     for function in functions:
         calls = "<br>".join(f"`{each.describe(function.name)}`" for each in function.signatures)
         returns = "<br>".join(f"`{returned(each)}`" for each in function.signatures)
-        yield f"| {calls} | {returns} | {function.description.replace('|', chr(92) + '|')}{remark(function)} |"
+        yield f"| {calls} | {returns} | {cell(function.description)}{remark(function)} |"
 
 
 def returned(signature: Signature) -> str:

@@ -19,9 +19,11 @@ _CLIENTS = {
 _ADMIN = "penstock.client.admin."
 _CONSUMER = "penstock.client.consumer."
 _VALUES = {
-    "penstock.base.config.declaration": "ConfigErrors",
+    "penstock.base.config.declaration": "ConfigErrors Problem",
     "penstock.base.errors": "ErrorCode",
     "penstock.base.types": "TopicPartition",
+    "penstock.client.config.config": "ClientConfig DescribedKey",
+    "penstock.client.config.options": "AdminOptions ConsumerOptions ProducerOptions",
     "penstock.client.core.types": (
         "ClusterSnapshot ConsumerGroupMetadata Node OffsetAndMetadata PartitionInfo RecordMetadata TopicInfo"
     ),
@@ -52,19 +54,26 @@ _VALUES = {
     _CONSUMER + "offset_stores.zookeeper": "ZooKeeperOffsetStore",
     _CONSUMER + "parallel.policy": "HandlerFailed",
     _CONSUMER + "records": "ConsumerRecords",
-    _ADMIN + "acls": "AclBinding AclFilter",
-    _ADMIN + "config_values": "AlterConfigOp ConfigEntry ConfigResource",
+    _ADMIN + "acls": "AclBinding AclFilter DeletedAcls",
+    _ADMIN + "cluster": "ApiRange ClusterDescription FeatureMetadata FeatureRange FeatureUpdate",
+    _ADMIN + "config_values": "AlterConfigOp ConfigEntry ConfigResource ConfigSynonym",
     _ADMIN + "enums": (
-        "AclOperation AclPermission AlterConfigKind ConfigResourceType ElectionType IsolationLevel PatternType "
-        "ResourceType ScramMechanism"
+        "AclOperation AclPermission AlterConfigKind ConfigResourceType ConfigSource ConfigType ElectionType "
+        "FeatureUpgrade GroupState GroupType IsolationLevel PatternType ResourceType ScramMechanism TransactionState"
     ),
     _ADMIN + "errors": "AdminErrors InvalidInput",
-    _ADMIN + "log_dirs": "TopicPartitionReplica",
-    _ADMIN + "offsets": "OffsetSpec",
-    _ADMIN + "reassignments": "PartitionReassignment",
-    _ADMIN + "quotas": "QuotaEntity QuotaFilter",
-    _ADMIN + "topics": "NewPartitions NewTopic",
-    _ADMIN + "users": "ScramCredential ScramDeletion",
+    _ADMIN + "group_descriptions": "GroupDescription MemberDescription",
+    _ADMIN + "groups": "GroupListing",
+    _ADMIN + "hanging": "HangingTransaction",
+    _ADMIN + "log_dirs": "LogDirDescription ReplicaInfo ReplicaLogDir TopicPartitionReplica",
+    _ADMIN + "offsets": "ListedOffset OffsetSpec",
+    _ADMIN + "producers": "AbortTransaction ProducerState abort_of",
+    _ADMIN + "quotas": "QuotaEntity QuotaFilter QuotaMatch",
+    _ADMIN + "reassignments": "Election PartitionReassignment",
+    _ADMIN + "topic_descriptions": "PartitionDescription TopicDescription TopicListing",
+    _ADMIN + "topics": "CreatedTopic NewPartitions NewTopic",
+    _ADMIN + "transactions": "FencedProducer TransactionDescription TransactionListing",
+    _ADMIN + "users": "ScramCredential ScramCredentialInfo ScramDeletion",
 }
 _MODULES = {name: module for module, names in {**_CLIENTS, **_VALUES}.items() for name in names.split()}
 

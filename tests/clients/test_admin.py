@@ -459,16 +459,16 @@ def test_settings_of_a_topic_are_changed_and_taken_back(admin: Admin, topic: Top
     name = topic()
     resource = ConfigResource.topic(name)
 
-    def retention() -> str | None:
-        return admin.describe_configs([resource])[resource]["retention.ms"].value
+    def segment_ms() -> str | None:
+        return admin.describe_configs([resource])[resource]["segment.ms"].value
 
-    before = retention()
-    admin.incremental_alter_configs({resource: {"retention.ms": "12345"}})
-    wait_for(lambda: retention() == "12345")
-    admin.incremental_alter_configs({resource: [AlterConfigOp.delete("retention.ms")]})
-    wait_for(lambda: retention() == before)
+    before = segment_ms()
+    admin.incremental_alter_configs({resource: {"segment.ms": "1234567"}})
+    wait_for(lambda: segment_ms() == "1234567")
+    admin.incremental_alter_configs({resource: [AlterConfigOp.delete("segment.ms")]})
+    wait_for(lambda: segment_ms() == before)
     with pytest.raises(KafkaError) as caught:
-        admin.incremental_alter_configs({resource: {"retention.ms": "soon"}})
+        admin.incremental_alter_configs({resource: {"segment.ms": "soon"}})
     assert caught.value.code is ErrorCode.INVALID_CONFIG
 
 
@@ -533,8 +533,7 @@ def test_an_api_that_the_broker_lacks_is_named(admin: Admin, api: str) -> None:
 async def test_the_asyncio_face(bootstrap: str, topic: TopicMaker) -> None:
     async with penstock.aio.Admin(bootstrap_servers=bootstrap) as admin:
         assert isinstance(admin, AsyncAdmin)
-        name = topic.name()
-        await admin.create_topics([NewTopic(name=name, num_partitions=1)])
+        name = topic()
         assert (await admin.describe_topics([name]))[name].name == name
     with pytest.raises(penstock.ClientClosed):
         await admin.list_topics()

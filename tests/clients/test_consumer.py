@@ -72,6 +72,16 @@ def test_a_commit_or_position_inside_a_loop_is_exact(bootstrap: str, topic: Topi
         assert consumer.poll(1000)[0].offset == 21, "what the loop did not give is not lost"
 
 
+def test_a_small_poll_after_a_loop_leaves_the_rest_for_later(bootstrap: str, topic: TopicMaker) -> None:
+    tp = TopicPartition(topic(), 0)
+    produce(bootstrap, tp.topic, numbers(50))
+    with reader(bootstrap, tp) as consumer:
+        next(record for record in consumer if record.offset == 20)
+        assert [record.offset for record in consumer.poll(1000, max_records=3)] == [21, 22, 23]
+        assert next(iter(consumer)).offset == 24
+        assert [record.offset for record in consumer.poll(1000)] == [*range(25, 50)]
+
+
 def test_a_seek_inside_a_loop(bootstrap: str, topic: TopicMaker) -> None:
     tp = TopicPartition(topic(), 0)
     produce(bootstrap, tp.topic, numbers(50))
@@ -106,6 +116,32 @@ def test_positions_and_offsets(bootstrap: str, topic: TopicMaker) -> None:
         assert consumer.position(tp) == 0
         consumer.seek_to_end([tp])
         assert consumer.position(tp) == 30
+
+
+@pytest.mark.parametrize("sought", [False, True])
+def test_a_partition_that_does_not_exist_is_warned_of_once(
+    bootstrap: str, topic: TopicMaker, caplog: pytest.LogCaptureFixture, sought: bool
+) -> None:
+    name = topic()
+    with reader(bootstrap, TopicPartition(name, 55), retry_backoff_ms=20) as consumer:
+        if sought:
+            consumer.seek(TopicPartition(name, 55), 3)
+        for _ in range(5):
+            assert consumer.poll(200) == []
+    told = [each.getMessage() for each in caplog.records if f"{name}-55" in each.getMessage()]
+    assert told == [
+        f"There is no partition {name}-55: topic {name} has partition 0 only. "
+        "Nothing is read of it until it exists: assign another one, or add partitions."
+    ]
+
+
+def test_the_position_in_a_partition_that_does_not_exist(bootstrap: str, topic: TopicMaker) -> None:
+    tp = TopicPartition(topic(partitions=2), 2)
+    with (
+        reader(bootstrap, tp) as consumer,
+        pytest.raises(UnknownTopicOrPartition, match=r"There is no partition .*: topic .* has partitions 0 to 1"),
+    ):
+        consumer.position(tp, 500)
 
 
 def test_reset_by_duration(bootstrap: str, topic: TopicMaker) -> None:

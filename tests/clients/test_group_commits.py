@@ -12,7 +12,7 @@ from penstock.base.types import TopicPartition
 from penstock.client.consumer.blocking import Consumer
 from penstock.client.consumer.consumer import AsyncConsumer
 from penstock.client.core.types import OffsetAndMetadata
-from penstock.client.errors import CommitFailed, InvalidState, KafkaTimeout, UnknownTopicOrPartition
+from penstock.client.errors import CommitFailed, InvalidState, KafkaTimeout, UnknownTopicOrPartition, WakeUp
 from tests.clients.group_support import FAST, partitions_of, write
 from tests.clients.support import TopicMaker
 from tests.support.ports import free_port
@@ -224,3 +224,122 @@ async def test_without_a_broker_a_commit_ends_within_its_time() -> None:
     with pytest.raises(KafkaTimeout):
         await asyncio.wait_for(consumer.commit({partition: OffsetAndMetadata(1)}, timeout_ms=300), 5)
     await asyncio.wait_for(consumer.close(1), 5)
+
+
+class BrokenError(Exception):
+    """What the user's own work raises."""
+
+
+def sync_consumer(bootstrap: str, group: str, **options: Any) -> Consumer:
+    return Consumer(bootstrap_servers=bootstrap, group_id=group, **{**FAST, **options})
+
+
+def committed_by(bootstrap: str, group: str, name: str) -> int | None:
+    with sync_consumer(bootstrap, group, enable_auto_commit=False) as consumer:
+        (found,) = consumer.committed(partitions_of(name, 1)).values()
+        return None if found is None else found.offset
+
+
+@pytest.mark.parametrize("face", ["blocking", "asyncio"])
+async def test_an_exception_in_a_loop_leaves_its_record_uncommitted(
+    bootstrap: str, topic: TopicMaker, face: str
+) -> None:
+    name = topic()
+    write(bootstrap, name, [0], 10)
+
+    def in_a_thread() -> None:
+        with sync_consumer(bootstrap, name, auto_commit_interval_ms=60_000) as consumer:
+            consumer.subscribe([name])
+            for record in consumer:
+                check(record.offset)
+
+    async def in_a_task() -> None:
+        async with consumer_of(bootstrap, name, auto_commit_interval_ms=60_000) as consumer:
+            consumer.subscribe([name])
+            async for record in consumer:
+                check(record.offset)
+
+    def check(offset: int) -> None:
+        if offset == 6:
+            raise BrokenError
+
+    with pytest.raises(BrokenError):
+        await (asyncio.to_thread(in_a_thread) if face == "blocking" else in_a_task())
+    assert await asyncio.to_thread(committed_by, bootstrap, name, name) == 6
+
+
+@pytest.mark.parametrize("face", ["blocking", "asyncio"])
+async def test_an_exception_after_a_poll_leaves_what_it_gave_uncommitted(
+    bootstrap: str, topic: TopicMaker, face: str
+) -> None:
+    name = topic()
+    write(bootstrap, name, [0], 10)
+
+    def in_a_thread() -> None:
+        with sync_consumer(bootstrap, name, auto_commit_interval_ms=60_000) as consumer:
+            consumer.subscribe([name])
+            assert len(consumer.poll(20_000, max_records=4)) == 4
+            assert len(consumer.poll(20_000, max_records=4)) == 4
+            raise BrokenError
+
+    async def in_a_task() -> None:
+        async with consumer_of(bootstrap, name, auto_commit_interval_ms=60_000) as consumer:
+            consumer.subscribe([name])
+            assert await read(consumer, 4) == [0, 1, 2, 3]
+            assert await read(consumer, 4) == [4, 5, 6, 7]
+            raise BrokenError
+
+    with pytest.raises(BrokenError):
+        await (asyncio.to_thread(in_a_thread) if face == "blocking" else in_a_task())
+    assert await asyncio.to_thread(committed_by, bootstrap, name, name) == 4, "the second poll's are not handled"
+
+
+def test_an_exception_takes_back_no_commit_of_the_users(bootstrap: str, topic: TopicMaker) -> None:
+    name = topic()
+    write(bootstrap, name, [0], 10)
+
+    def commit_and_fail(consumer: Consumer) -> None:
+        consumer.subscribe([name])
+        for record in consumer:
+            if record.offset == 6:
+                consumer.commit()
+                raise BrokenError
+
+    with pytest.raises(BrokenError), sync_consumer(bootstrap, name) as consumer:
+        commit_and_fail(consumer)
+    assert committed_by(bootstrap, name, name) == 7
+
+
+def test_a_wakeup_ends_a_block_with_everything_committed(bootstrap: str, topic: TopicMaker) -> None:
+    """The poll that raises says that the records of the one before are done with."""
+    name = topic()
+    write(bootstrap, name, [0], 10)
+
+    def read_all(consumer: Consumer) -> None:
+        consumer.subscribe([name])
+        for record in consumer:
+            if record.offset == 9:
+                consumer.wakeup()
+
+    with pytest.raises(WakeUp), sync_consumer(bootstrap, name) as consumer:
+        read_all(consumer)
+    assert committed_by(bootstrap, name, name) == 10
+
+
+def test_a_callback_that_raises_at_the_end_does_not_keep_the_member(bootstrap: str, topic: TopicMaker) -> None:
+    name = topic()
+    write(bootstrap, name, [0], 3)
+
+    def fail(*_: object) -> None:
+        raise BrokenError
+
+    consumer = sync_consumer(bootstrap, name, session_timeout_ms=30_000)
+    consumer.subscribe([name], on_revoke=fail)
+    assert len(consumer.poll(20_000, max_records=3)) == 3
+    consumer.commit_async(dict.fromkeys(partitions_of(name, 1), 1), fail)
+    with pytest.raises(BrokenError):
+        consumer.close()
+    write(bootstrap, name, [0], 1)
+    with sync_consumer(bootstrap, name, enable_auto_commit=False) as other:
+        other.subscribe([name])
+        assert other.poll(10_000), "the first member has left, so the partition is free at once"

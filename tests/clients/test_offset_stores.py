@@ -202,6 +202,40 @@ def test_users_own_store_on_asyncio(bootstrap: str, filled: str) -> None:
     assert {tp.partition: each.offset for tp, each in store.kept.items()} == {0: COUNT // 2, 1: COUNT // 2}
 
 
+def test_a_store_that_fails_at_the_end_does_not_keep_the_member(bootstrap: str, filled: str) -> None:
+    store = OwnStore()
+    group = f"{filled}-broken"
+    first = consumer_of(bootstrap, group, store, enable_auto_commit=True, session_timeout_ms=30_000)
+    first.subscribe(filled)
+    take(first, COUNT)
+    store.fails = True
+    with pytest.raises(OSError, match="disk is full"):
+        first.close()
+    with consumer_of(bootstrap, group, OwnStore()) as second:
+        second.subscribe(filled)
+        assert second.poll(timeout_ms=10_000), "the partitions are free at once"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            None,
+            "gave None: it is to give a dict of partition to OffsetAndMetadata, an empty one when it has no offsets",
+        ),
+        ({TopicPartition("t", 0): "5"}, "gave '5' as an offset: give OffsetAndMetadata, or a number"),
+    ],
+)
+async def test_a_store_that_answers_in_another_form(answer: Any, message: str) -> None:
+    class Odd(OwnStore):
+        async def load(self, group: str, partitions: Iterable[TopicPartition]) -> Any:
+            return answer
+
+    async with AsyncConsumer(bootstrap_servers="127.0.0.1:1", group_id="g", offset_store=Odd()) as consumer:
+        with pytest.raises(InvalidState, match=message):
+            await consumer.committed([TopicPartition("t", 0)])
+
+
 def test_kafka_store_as_marker_and_with_members(bootstrap: str, filled: str, topic: TopicMaker) -> None:
     group = topic.name()
     with consumer_of(bootstrap, group, KafkaOffsetStore()) as consumer:

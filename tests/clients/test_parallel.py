@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import Counter, defaultdict
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Consumer, Producer
+from penstock import Admin, Consumer, Producer
 from penstock.base.types import TopicPartition
 from penstock.client.consumer.consumer import AsyncConsumer
 from penstock.client.consumer.parallel import AsyncParallelConsumer, HandlerFailed, ParallelConsumer
@@ -64,6 +65,32 @@ def run_until(parallel: ParallelConsumer, condition: Callable[[], bool]) -> None
         stopped.set()
         watcher.join()
     assert condition()
+
+
+@pytest.mark.parametrize("how", ["text", "pattern", "own pattern"])
+def test_topics_as_text_and_as_pattern(bootstrap: str, filled: str, how: str) -> None:
+    with consumer_of(bootstrap, f"{filled}-{how[:3]}") as consumer:
+        if how == "own pattern":
+            consumer.subscribe(f"^{filled}$")
+            parallel = ParallelConsumer(consumer, lambda record: None)
+        else:
+            topics: Any = filled if how == "text" else re.compile(filled)
+            parallel = ParallelConsumer(consumer, lambda record: None, topics=topics)
+        run_until(parallel, lambda: parallel.handled == COUNT)
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        assert not {"o", "r", "d", "e", "s"} & set(admin.list_topics())
+
+
+def test_a_plain_function_that_gives_a_coroutine_fails(bootstrap: str, filled: str) -> None:
+    """It would be dropped, and the record taken for handled."""
+
+    async def handle(record: ConsumerRecord) -> None: ...
+
+    with consumer_of(bootstrap, f"{filled}-co") as consumer:
+        parallel = ParallelConsumer(consumer, lambda record: handle(record), topics=filled)
+        with pytest.raises(HandlerFailed) as caught:
+            parallel.run()
+    assert "nobody awaits it: give executor='tasks'" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("order", ["key", "partition", "unordered"])

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from penstock.base.config.declaration import ConfigErrors
 from penstock.client.core.types import ClusterSnapshot, RecordMetadata
 from penstock.client.errors import (
     ClientClosed,
@@ -150,7 +153,7 @@ def test_interceptors_see_records_and_outcomes(bootstrap: str, topic: TopicMaker
             return dataclasses.replace(record, value=record.value + b"!", headers={"stamped": b"yes"})
 
         def on_acknowledgement(self, metadata: Any, error: Any) -> None:
-            seen.append(("ack", metadata.offset if metadata else None, type(error).__name__))
+            seen.append(("ack", metadata.offset, type(error).__name__))
 
         def close(self) -> None:
             seen.append("closed")
@@ -175,7 +178,7 @@ def test_interceptors_see_records_and_outcomes(bootstrap: str, topic: TopicMaker
             producer.send(name, b"x" * 6000)
         producer.send_many(name, [b"two", b"three"])
     assert seen == [
-        "5", ("ack", 0, "NoneType"), "user", ("ack", None, "RecordTooLarge"), ("ack", 1, "NoneType"),
+        "5", ("ack", 0, "NoneType"), "user", ("ack", -1, "RecordTooLarge"), ("ack", 1, "NoneType"),
         ("ack", 2, "NoneType"), "closed",
     ]  # fmt: skip
     assert [each.value for each in read_all(bootstrap, name)] == [b"one!", b"two!", b"three!"]
@@ -266,6 +269,55 @@ def test_send_many_of_arrow(bootstrap: str, topic: TopicMaker) -> None:
     assert (third.key, third.headers, odd.partition) == (None, (), partition_for_key(b"k4", 3))
 
 
+def test_send_many_of_a_frame_takes_its_columns(bootstrap: str, topic: TopicMaker) -> None:
+    pd = pytest.importorskip("pandas", minversion="2.2")
+    pa = pytest.importorskip("pyarrow")
+    name = topic()
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.send_many(name, pd.DataFrame({"key": ["a", "b"], "value": ["x", None]}))
+        producer.send_many(name, pa.table({"value": ["y"]}).to_reader())
+        for column in (pa.array(["v"]), pa.chunked_array([["v"]])):
+            with pytest.raises(TypeError, match="a column alone"):
+                producer.send_many(name, column)
+    assert [(each.key, each.value) for each in read_all(bootstrap, name)] == [(b"a", b"x"), (b"b", None), (None, b"y")]
+
+
+def test_send_many_that_fails_half_way_gives_the_deliveries_so_far(bootstrap: str, topic: TopicMaker) -> None:
+    name = topic()
+
+    def failing() -> Any:
+        yield from (b"%d" % i for i in range(25_000))
+        raise ZeroDivisionError
+
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(ZeroDivisionError) as caught:
+            producer.send_many(name, failing())
+        handed_over = caught.value.deliveries  # type: ignore[attr-defined]
+        assert sum(each.result(WAIT_S).count for each in handed_over) == 20_000
+    assert len(read_all(bootstrap, name)) == 20_000
+
+
+def test_a_bad_record_does_not_hold_up_those_behind_it(bootstrap: str, topic: TopicMaker) -> None:
+    name = topic()
+    with (
+        Producer(bootstrap_servers=bootstrap, value_serializer=json.dumps) as producer,
+        pytest.raises(SerializationError, match="serializer dumps returned str"),
+    ):
+        producer.send(name, {"a": 1})
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(TypeError, match="timestamp_ms"):
+            producer.send(name, b"bad", timestamp_ms=datetime.now())  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="on_delivery"):
+            producer.send(name, b"bad", on_delivery="x")  # type: ignore[arg-type]
+        assert producer.send(name, b"good").result(WAIT_S).offset == 0
+
+
+def test_interceptors_are_checked_with_the_rest_of_the_configuration() -> None:
+    for specs in ([5], "nosuch.X"):
+        with pytest.raises(ConfigErrors, match=r"interceptor\.classes"):
+            Producer(bootstrap_servers="localhost:1", interceptor_classes=specs)
+
+
 def test_record_too_large_for_the_client_and_for_the_topic(bootstrap: str, topic: TopicMaker) -> None:
     name = topic(config={"max.message.bytes": "2000"})
     with Producer(bootstrap_servers=bootstrap, max_request_size=10_000, linger_ms=50) as producer:
@@ -350,6 +402,8 @@ def test_use_after_close(bootstrap: str, topic: TopicMaker) -> None:
     producer.close()
     assert delivery.result(0).offset == 0, "close sends what waits"
     producer.close()
+    with pytest.raises(ClientClosed):
+        producer.__enter__()
     for use in (lambda: producer.send(name, b""), lambda: producer.send_many(name, [b""]), producer.flush):
         with pytest.raises(ClientClosed):
             use()

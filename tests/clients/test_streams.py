@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import Counter, defaultdict
@@ -46,6 +47,17 @@ def wait_for(condition: Any, what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", [str, re.compile, lambda name: [name], lambda name: iter([name])])
+def test_topics_as_text_pattern_and_names(bootstrap: str, filled: str, how: Any) -> None:
+    with MessageStreams(bootstrap_servers=bootstrap, group_id=f"{filled}-t", topics=how(filled), **OPTIONS) as streams:
+        assert sorted(int(each.value) for each in islice(streams[0], COUNT)) == [*range(COUNT)]
+
+
+def test_topics_that_are_none() -> None:
+    with pytest.raises(TypeError, match="topics are given as a list of names"):
+        MessageStreams(bootstrap_servers="127.0.0.1:1", group_id="g", topics=5)  # type: ignore[arg-type]
 
 
 def test_threads_share_a_topic(bootstrap: str, filled: str) -> None:

@@ -163,6 +163,47 @@ def test_record_that_is_refused_spoils_the_transaction_but_not_the_producer(
     assert read(bootstrap, name, 2) == ["kept", "kept"]
 
 
+@VERSIONS
+def test_block_whose_commit_fails_aborts_and_the_next_one_works(
+    bootstrap: str, topic: TopicMaker, version: int
+) -> None:
+    name = topic(config={"max.message.bytes": "1000"})
+    with transactional(bootstrap, f"{name}-id", version) as producer:
+        for _ in range(2):
+            with pytest.raises(TransactionError, match="larger than the topic takes"), producer.transaction():
+                producer.send(name, b"x" * 5_000)
+            with producer.transaction():
+                producer.send(name, "kept")
+    assert read(bootstrap, name, 2) == ["kept", "kept"]
+
+
+@VERSIONS
+@pytest.mark.parametrize("waits", [True, False])
+def test_block_of_a_fenced_producer_raises_that_it_is_fenced(
+    bootstrap: str, topic: TopicMaker, version: int, waits: bool
+) -> None:
+    name = topic()
+    with transactional(bootstrap, f"{name}-id", version) as old:
+        with pytest.raises(ProducerFenced) as caught, old.transaction():  # noqa: PT012 - the takeover is in the block
+            old.send(name, "old").result(WAIT_S)
+            with transactional(bootstrap, f"{name}-id", version):
+                pass
+            zombie = old.send(name, "zombie")
+            if waits:
+                zombie.result(WAIT_S)
+        assert caught.value.fatal
+        assert not caught.value.abortable
+        with pytest.raises(ProducerFenced), old.transaction():
+            raise AssertionError("a fenced producer begins nothing")
+    assert manager_of_state(old) is TransactionState.FATAL_ERROR
+
+
+def manager_of_state(producer: Producer) -> TransactionState:
+    manager = producer._core._transactions
+    assert manager is not None
+    return manager.machine.state
+
+
 def test_calls_out_of_order_are_refused(bootstrap: str, topic: TopicMaker) -> None:
     name = topic()
     with Producer(bootstrap_servers=bootstrap, transactional_id=f"{name}-id") as producer:
@@ -220,6 +261,21 @@ def test_offsets_of_a_member_that_is_gone_are_refused(bootstrap: str, topic: Top
         producer.begin_transaction()
 
 
+@VERSIONS
+def test_offsets_for_a_topic_that_does_not_exist_can_be_aborted(
+    bootstrap: str, topic: TopicMaker, version: int
+) -> None:
+    name, group = topic(), topic.name()
+    with transactional(bootstrap, f"{name}-id", version) as producer:
+        producer.begin_transaction()
+        with pytest.raises(KafkaTimeout, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            producer.send_offsets({TopicPartition(f"no-{name}", 0): 1}, group, 1)
+        producer.abort_transaction(WAIT_S)
+        with producer.transaction():
+            producer.send(name, "next")
+    assert read(bootstrap, name, 1) == ["next"]
+
+
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
         await asyncio.wait_for(test(), 3 * WAIT_S)
@@ -241,6 +297,24 @@ def test_asyncio_face(bootstrap: str, topic: TopicMaker, version: int) -> None:
 
     run(test)
     assert read(bootstrap, name, 3) == ["0", "1", "2"]
+
+
+@VERSIONS
+def test_asyncio_block_whose_commit_fails_aborts(bootstrap: str, topic: TopicMaker, version: int) -> None:
+    name = topic(config={"max.message.bytes": "1000"})
+
+    async def test() -> None:
+        async with AsyncProducer(bootstrap_servers=bootstrap, transactional_id=f"{name}-id") as producer:
+            manager_of(producer).version_max = version
+            await producer.init_transactions()
+            with pytest.raises(TransactionError):
+                async with producer.transaction():
+                    await producer.send(name, b"x" * 5_000)
+            async with producer.transaction():
+                await producer.send(name, "kept")
+
+    run(test)
+    assert read(bootstrap, name, 1) == ["kept"]
 
 
 def test_many_small_transactions_follow_each_other_quickly(bootstrap: str, topic: TopicMaker) -> None:

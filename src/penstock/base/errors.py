@@ -148,6 +148,14 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def of(cls, number: int) -> ErrorCode:
+        """The code of an answer; one that is not known here counts as UNKNOWN_SERVER_ERROR."""
+        try:
+            return cls(number)
+        except ValueError:
+            return cls.UNKNOWN_SERVER_ERROR
+
     @property
     def retriable(self) -> bool:
         """Whether Kafka's clients try again by themselves after this code."""

@@ -54,7 +54,6 @@ __all__ = [
     "UnknownTopicOrPartition",
     "UnsupportedByBroker",
     "WakeUp",
-    "code_of",
     "error_for",
     "is_retriable",
 ]
@@ -328,17 +327,9 @@ _BY_CODE: dict[ErrorCode, type[ClientError]] = {
 }
 
 
-def code_of(number: int) -> ErrorCode:
-    """The code of an answer; one that is unknown here counts as UNKNOWN_SERVER_ERROR."""
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def error_for(code: int, message: str | None = "") -> ClientError:
     """The most specific error for an answer's code. `message` names the object; by default the code's meaning."""
-    known = code_of(code)
+    known = ErrorCode.of(code)
     if not message and known != code:
         message = f"the broker answered with error code {code}, which this client does not know"
     return _BY_CODE.get(known, ClientError)(message or "", code=known)

@@ -7,7 +7,7 @@ an `EncodedBody`: its parts go to the socket behind the header without being cop
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,10 +26,6 @@ class EncodedBody:
     """The body of a request, encoded in the version it is sent with. The parts must not change until it is answered."""
 
     parts: Sequence[Buffer]
-
-
-BodyOf = Callable[[int], Any]
-"""Version -> message or `EncodedBody`, for requests that look different in different versions."""
 
 
 def encode(api_key: int, version: int, correlation_id: int, client_id: str | None, message: object) -> list[Buffer]:

@@ -39,11 +39,8 @@ class SecuritySettings:
     ssl_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     ssl_cipher_suites: tuple[str, ...] = ()
     ssl_endpoint_identification_algorithm: str = "https"
-    ssl_truststore_type: str = "JKS"
     ssl_truststore_location: str | None = None
-    ssl_truststore_password: str | None = field(default=None, repr=False)
     ssl_truststore_certificates: str | None = field(default=None, repr=False)
-    ssl_keystore_type: str = "JKS"
     ssl_keystore_location: str | None = None
     ssl_keystore_password: str | None = field(default=None, repr=False)
     ssl_key_password: str | None = field(default=None, repr=False)

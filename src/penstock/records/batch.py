@@ -32,13 +32,8 @@ LEADER_EPOCH_OFFSET = 12
 MAGIC_OFFSET = 16
 CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
-LAST_OFFSET_DELTA_OFFSET = 23
-BASE_TIMESTAMP_OFFSET = 27
 MAX_TIMESTAMP_OFFSET = 35
 PRODUCER_ID_OFFSET = 43
-PRODUCER_EPOCH_OFFSET = 51
-BASE_SEQUENCE_OFFSET = 53
-COUNT_OFFSET = 57
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
@@ -105,10 +100,6 @@ class BatchHeader(NamedTuple):
                 ErrorCode.CORRUPT_MESSAGE, f"The batch at offset {self.base_offset} has the unknown codec {codec_id}."
             )
         return _CODECS[codec_id]
-
-    @property
-    def is_compressed(self) -> bool:
-        return self.attributes & CODEC_MASK != 0
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -208,8 +199,3 @@ def set_max_timestamp(
     _INT64.pack_into(buffer, position + MAX_TIMESTAMP_OFFSET, max_timestamp)
     _UINT32.pack_into(buffer, position + CRC_OFFSET, compute_crc(buffer, position, size))
     return read_header(buffer, position)
-
-
-def set_log_append_time(buffer: bytearray | memoryview, position: int, size: int, timestamp: int) -> BatchHeader:
-    """Stamp the whole batch with the broker's time, as `message.timestamp.type=LogAppendTime` asks."""
-    return set_max_timestamp(buffer, position, size, TimestampType.LOG_APPEND_TIME, timestamp)

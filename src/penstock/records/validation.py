@@ -95,8 +95,6 @@ class ValidatedBatch(NamedTuple):
     buffer: memoryview
     header: BatchHeader
     max_timestamp: int
-    offset_delta_of_max: int
-    """Where the time index places `max_timestamp`: the last offset of the batch, as in Kafka."""
 
 
 class _Plain(NamedTuple):
@@ -117,7 +115,7 @@ def validate_produced(
     if len(batch) < HEADER_SIZE:
         raise _short_batch_error(batch)
     header: BatchHeader = _new_tuple(BatchHeader, _unpack_header(batch, 0))
-    _, length, _, magic, _, attributes, last_offset_delta, base_timestamp, _, _, _, _, count = header
+    _, length, _, magic, _, attributes, _, base_timestamp, _, _, _, _, count = header
     size = length + LOG_OVERHEAD
     codec_id = attributes & CODEC_MASK
     if size != len(batch) or magic != MAGIC or (codec_id == 4 and api_version < _ZSTD_SINCE_PRODUCE_VERSION):
@@ -150,7 +148,7 @@ def validate_produced(
         return _recompress(plain or _open(batch, header, rules), header, rules, max_timestamp)
     if max_timestamp != header.max_timestamp or header.timestamp_type != rules.timestamp_type:
         header = set_max_timestamp(batch, 0, size, rules.timestamp_type, max_timestamp)
-    return _new_tuple(ValidatedBatch, (batch, header, max_timestamp, last_offset_delta))
+    return _new_tuple(ValidatedBatch, (batch, header, max_timestamp))
 
 
 def _check_header(batch: memoryview, header: BatchHeader, rules: ProduceRules) -> None:
@@ -180,7 +178,7 @@ def trust_batch(buffer: bytearray | memoryview) -> ValidatedBatch:
     """Take one batch that this process built itself (a marker, a coordinator's records) as it is."""
     view = memoryview(buffer)
     header = read_header(view)
-    return ValidatedBatch(view, header, header.max_timestamp, header.last_offset_delta)
+    return ValidatedBatch(view, header, header.max_timestamp)
 
 
 def _open(batch: memoryview, header: BatchHeader, rules: ProduceRules) -> _Plain:
@@ -244,7 +242,7 @@ def _recompress(plain: _Plain, header: BatchHeader, rules: ProduceRules, max_tim
     if rules.timestamp_type == TimestampType.LOG_APPEND_TIME:
         attributes |= TIMESTAMP_TYPE_MASK
     header = seal_batch(batch, header._replace(attributes=attributes, max_timestamp=max_timestamp))
-    return ValidatedBatch(memoryview(batch), header, max_timestamp, header.last_offset_delta)
+    return ValidatedBatch(memoryview(batch), header, max_timestamp)
 
 
 def _short_batch_error(field: memoryview) -> KafkaError:

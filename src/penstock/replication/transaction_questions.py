@@ -159,7 +159,7 @@ class CoordinatorQuestions:
         except KafkaError:
             return ErrorCode.NETWORK_EXCEPTION, {}
         if response.error_code:
-            code = _known(response.error_code)
+            code = ErrorCode.of(response.error_code)
             # A client must not learn that this broker may not ask.
             return (ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code), {}
         return ErrorCode.UNKNOWN_SERVER_ERROR, _codes(response)
@@ -206,17 +206,10 @@ def _topics(asked: Sequence[_Asked]) -> list[AddPartitionsToTxnTopic]:
 
 def _codes(response: AddPartitionsToTxnResponse) -> dict[tuple[str, TopicPartition], ErrorCode]:
     return {
-        (transaction.transactional_id, TopicPartition(topic.name, each.partition_index)): _known(
+        (transaction.transactional_id, TopicPartition(topic.name, each.partition_index)): ErrorCode.of(
             each.partition_error_code
         )
         for transaction in response.results_by_transaction
         for topic in transaction.topic_results
         for each in topic.results_by_partition
     }
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

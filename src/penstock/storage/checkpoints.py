@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
 _INT64_MAX = (1 << 63) - 1

@@ -88,10 +88,6 @@ class LeaderEpochCache:
     def earliest_entry(self) -> EpochEntry | None:
         return EpochEntry(self._epochs[0], self._starts[0]) if self._epochs else None
 
-    @property
-    def latest_entry(self) -> EpochEntry | None:
-        return EpochEntry(self._epochs[-1], self._starts[-1]) if self._epochs else None
-
     # -- Changes ---------------------------------------------------------------------------------------------------
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -151,14 +147,6 @@ class LeaderEpochCache:
         # Below every known epoch its data is gone from the log: the first known start is where to go on from.
         epoch = self._epochs[higher - 1] if higher else requested_epoch
         return epoch, self._starts[higher]
-
-    def epoch_for_offset(self, offset: int) -> int | None:
-        covering = bisect_right(self._starts, offset) - 1
-        return self._epochs[covering] if covering >= 0 else None
-
-    def previous_epoch(self, epoch: int) -> int | None:
-        position = bisect_left(self._epochs, epoch)
-        return self._epochs[position - 1] if position else None
 
     def next_epoch(self, epoch: int) -> int | None:
         position = bisect_right(self._epochs, epoch)

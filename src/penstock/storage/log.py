@@ -105,7 +105,7 @@ class Log(ReadableLog):
 
     def append_as_leader(self, validated: ValidatedBatch, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Give a batch its offsets and write it. KafkaError: nothing was appended."""
-        buffer, header, max_timestamp, _ = validated
+        buffer, header, max_timestamp = validated
         producer_id = header.producer_id
         if producer_id >= 0:
             if header.base_sequence >= 0:

@@ -12,7 +12,6 @@ from penstock.base.config.declaration import ConfigErrors
 from penstock.base.config.effective import (
     connections_per_ip_overrides,
     effective_min_isr,
-    log_flush_interval_ms,
     log_retention_ms,
     log_roll_jitter_ms,
     log_roll_ms,
@@ -203,8 +202,8 @@ def test_retention_by_kafkas_precedence() -> None:
 
 
 def test_other_keys_with_alternatives() -> None:
-    config = BrokerConfig.of({"log.roll.hours": "1", "log.roll.jitter.ms": "7", "log.flush.scheduler.interval.ms": "8"})
-    assert (log_roll_ms(config), log_roll_jitter_ms(config), log_flush_interval_ms(config)) == (3_600_000, 7, 8)
+    config = BrokerConfig.of({"log.roll.hours": "1", "log.roll.jitter.ms": "7"})
+    assert (log_roll_ms(config), log_roll_jitter_ms(config)) == (3_600_000, 7)
     assert connections_per_ip_overrides(BrokerConfig.of({"max.connections.per.ip.overrides": "a:1, [::1]:2"})) == {
         "a": 1,
         "::1": 2,

@@ -206,9 +206,6 @@ class FakeBroker:
         return encode_response(ApiKey.API_VERSIONS, version, correlation_id, response)
 
 
-Behaviour = Callable[[Callable[[], asyncio.BaseProtocol]], "FakeTransport | Coroutine[Any, Any, FakeTransport]"]
-
-
 class FakeNetwork:
     """Connects to `broker`, unless `script` has something else for this attempt: an error, or "hang"."""
 

@@ -20,7 +20,7 @@ from penstock.records.batch import (
     iter_batches,
     read_header,
     set_base_offset_and_epoch,
-    set_log_append_time,
+    set_max_timestamp,
 )
 from penstock.records.builder import (
     ControlType,
@@ -124,7 +124,6 @@ def test_header_fields_and_flags() -> None:
     assert header.last_sequence == 0
     assert header.has_producer_id
     assert header.is_transactional
-    assert header.is_compressed
     assert not header.is_control
     assert header.timestamp_type == "CreateTime"
     assert header.delete_horizon_ms is None
@@ -169,7 +168,7 @@ def test_base_offset_and_epoch_need_no_new_checksum() -> None:
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_log_append_time_is_everybodys_timestamp(kernel: ModuleType, codec: Codec) -> None:
     batch = bytearray(build_batch([Record(5, b"k", b"v"), Record(9, b"k", b"v")], codec=codec))
-    header = set_log_append_time(batch, 0, len(batch), NOW)
+    header = set_max_timestamp(batch, 0, len(batch), TimestampType.LOG_APPEND_TIME, NOW)
     assert header == read_header(batch)
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert header.codec is codec

@@ -40,11 +40,6 @@ def log_roll_jitter_ms(values: Values) -> int:
     return values[keys.LOG_ROLL_JITTER_HOURS] * _HOUR_MS if millis is None else millis
 
 
-def log_flush_interval_ms(values: Values) -> int:
-    millis = values[keys.LOG_FLUSH_INTERVAL_MS]
-    return values[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS] if millis is None else millis
-
-
 def effective_min_isr(min_insync_replicas: int, replica_count: int) -> int:
     """`min.insync.replicas`, but never more than there are replicas: otherwise nothing could ever be acknowledged."""
     return min(min_insync_replicas, max(replica_count, 1))

@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.base.config.broker import BrokerConfig
 from penstock.base.config.declaration import Problem
 from penstock.base.config.profiles import PROFILE_ORIGIN, PROFILES
-from penstock.base.config.properties import parse_properties
+from penstock.base.config.properties import decode_properties, parse_properties
 from penstock.base.config.sources import Setting
 
 _IGNORED_VARIABLES = re.compile(
@@ -50,19 +50,11 @@ def load_broker_config(
 
 def read_settings_file(file: Path) -> tuple[dict[str, Setting], list[Problem]]:
     try:
-        text = _decode(file.read_bytes())
+        text = decode_properties(file.read_bytes())
     except OSError as error:
         return {}, [Problem(key=str(file), reason=f"cannot be read: {error.strerror or error}")]
     properties, problems = parse_properties(text, str(file))
     return {entry.key: Setting(entry.value, f"{file}:{entry.line}") for entry in properties}, problems
-
-
-def _decode(data: bytes) -> str:
-    """Properties files were Latin-1 once, and are UTF-8 mostly; some editors put a mark in front of the latter."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:

@@ -26,6 +26,14 @@ class _UnfinishedEscapeError(ValueError):
     pass
 
 
+def decode_properties(data: bytes) -> str:
+    """Properties files were Latin-1 once, and are UTF-8 mostly; some editors put a mark in front of the latter."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def parse_properties(text: str, file: str) -> tuple[list[Property], list[Problem]]:
     """The properties of a file's text, and what is wrong with it."""
     properties, problems = [], []

@@ -24,6 +24,8 @@ _SOFTWARE: Final = "penstock-admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDescription:
+    """The cluster's id, brokers and controller."""
+
     cluster_id: str | None
     controller: Node | None
     """With KRaft, a broker that passes requests on to the controller."""
@@ -48,12 +50,16 @@ class ApiRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRange:
+    """Levels of a feature, both ends included."""
+
     lowest: int
     highest: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureMetadata:
+    """The features that a broker supports, and those that the cluster finalized, by name."""
+
     supported: Mapping[str, FeatureRange]
     finalized: Mapping[str, FeatureRange]
     epoch: int | None

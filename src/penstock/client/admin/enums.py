@@ -87,6 +87,8 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
+    """The type of a setting's value."""
+
     UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
@@ -118,6 +120,8 @@ class ElectionType(IntEnum):
 
 
 class FeatureUpgrade(IntEnum):
+    """Which way a feature may go: up, down without loss, or down even if the broker loses metadata."""
+
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
@@ -153,6 +157,8 @@ class GroupState(Enum):
 
 
 class GroupType(Enum):
+    """Which protocol a group speaks; one that is not known here is UNKNOWN."""
+
     UNKNOWN = "Unknown"
     CONSUMER = "Consumer"
     CLASSIC = "Classic"
@@ -161,6 +167,8 @@ class GroupType(Enum):
 
 
 class TransactionState(Enum):
+    """How far a transaction is; the words are the wire's, and one that is not known here is UNKNOWN."""
+
     UNKNOWN = "Unknown"
     EMPTY = "Empty"
     ONGOING = "Ongoing"

@@ -18,6 +18,8 @@ _VERSION_SIZE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
+    """A member of a group, and what it has."""
+
     member_id: str
     group_instance_id: str | None
     client_id: str
@@ -39,6 +41,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
+    """A group, its state and its members."""
+
     group_id: str
     type: GroupType
     state: GroupState

@@ -31,6 +31,8 @@ _GROUP = CoordinatorKind.GROUP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
+    """One line of `list_groups`."""
+
     group_id: str
     protocol_type: str
     """`consumer` for consumers of either protocol, `connect`, ...; empty for a group that only has offsets."""

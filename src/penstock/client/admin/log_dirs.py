@@ -39,6 +39,8 @@ class TopicPartitionReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaInfo:
+    """A replica in a log directory."""
+
     size: int
     """Bytes of all segments."""
     offset_lag: int
@@ -49,6 +51,8 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirDescription:
+    """A log directory of a broker, and the replicas in it."""
+
     path: str
     error: ClientError | None
     """Why the directory is of no use (offline), if it is not."""

@@ -49,6 +49,8 @@ class QuotaEntity:
 
 
 class QuotaMatch(IntEnum):
+    """Which names of a type match: one name, the default entity, or any that is named."""
+
     EXACT = 0
     DEFAULT = 1
     ANY = 2

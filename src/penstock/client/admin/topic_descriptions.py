@@ -25,6 +25,8 @@ from penstock.protocol.messages.metadata import MetadataRequest, MetadataRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicListing:
+    """One line of `list_topics`."""
+
     name: str
     topic_id: UUID
     is_internal: bool
@@ -47,11 +49,14 @@ class PartitionDescription:
 
     @property
     def is_under_replicated(self) -> bool:
+        """Whether a replica is not in sync."""
         return len(self.isr) < len(self.replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
+    """A topic and its partitions."""
+
     name: str
     topic_id: UUID
     is_internal: bool
@@ -62,6 +67,7 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
+        """That of the first partition."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 

@@ -25,6 +25,8 @@ _INT64_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionListing:
+    """One line of `list_transactions`."""
+
     transactional_id: str
     producer_id: int
     state: TransactionState
@@ -34,6 +36,8 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionDescription:
+    """A transaction as its coordinator knows it."""
+
     transactional_id: str
     coordinator: int
     state: TransactionState

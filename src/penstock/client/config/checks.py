@@ -8,6 +8,7 @@ from typing import Any, Final
 from penstock.base.config.declaration import Problem
 from penstock.base.config.rules import BadValueError
 from penstock.client.config.addresses import parse_addresses
+from penstock.client.config.foreign import PARTITIONERS, REFUSED_PARTITIONERS
 
 _IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 
@@ -25,7 +26,10 @@ def adjust(values: dict[str, Any], given: Collection[str]) -> None:
 def _adjust_producer(values: dict[str, Any], given: Collection[str]) -> None:
     if values["acks"] == "-1":
         values["acks"] = "all"
-    if "enable.idempotence" not in given and "transactional.id" not in given and any(_against_idempotence(values)):
+    named = values["partitioner.class"]
+    if isinstance(named, str) and (name := named.rpartition(".")[2]) in PARTITIONERS:
+        values |= {"partitioner.class": None, **PARTITIONERS[name]}
+    if "enable.idempotence" not in given and "transactional.id" not in given and any(against_idempotence(values)):
         values["enable.idempotence"] = False
     if "delivery.timeout.ms" not in given:
         least = values["linger.ms"] + values["request.timeout.ms"]
@@ -61,7 +65,8 @@ def _security(values: dict[str, Any]) -> Iterator[Problem]:
         )
 
 
-def _against_idempotence(values: dict[str, Any]) -> Iterator[Problem]:
+def against_idempotence(values: dict[str, Any]) -> Iterator[Problem]:
+    """What cannot be together with idempotence."""
     if values["acks"] != "all":
         yield Problem(key="acks", value=values["acks"], reason="must be all with enable.idempotence")
     if values["retries"] == 0:
@@ -76,8 +81,11 @@ def _against_idempotence(values: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _producer(values: dict[str, Any], given: Collection[str]) -> Iterator[Problem]:
+    partitioner = values["partitioner.class"]
+    if isinstance(partitioner, str) and partitioner in REFUSED_PARTITIONERS:
+        yield Problem(key="partitioner.class", value=partitioner, reason=REFUSED_PARTITIONERS[partitioner])
     if values["enable.idempotence"]:
-        yield from _against_idempotence(values)
+        yield from against_idempotence(values)
     elif values["transactional.id"]:
         yield Problem(key="transactional.id", reason="needs enable.idempotence")
     if values["transactional.id"] == "":

@@ -8,6 +8,7 @@ that nobody knows) is a warning in the log; an unknown keyword is a programming 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -18,7 +19,9 @@ from penstock.base.config.declaration import ConfigErrors, Key, Password, Proble
 from penstock.base.config.rules import BadValueError
 from penstock.base.config.text import closest
 from penstock.client.config import admin_keys, consumer_keys, producer_keys
+from penstock.client.config.cautions import cautions
 from penstock.client.config.checks import adjust, problems_together
+from penstock.client.config.foreign import hint_of
 from penstock.client.config.values import ANY_OBJECT
 
 log = logging.getLogger(__name__)
@@ -75,7 +78,7 @@ class ClientConfig:
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.kind = kind
-        _check_mapping(kind, config)
+        _check_mapping(kind, config, options or {})
         settings, unknown = _settings(kind, config or {}, options or {})
         problems: list[Problem] = []
         values = {key.name: key.default for key in KEYS[kind].values()}
@@ -83,7 +86,7 @@ class ClientConfig:
             try:
                 values[key.name] = read_value(key, given)
             except BadValueError as error:
-                problems.append(Problem(key=key.name, reason=error.reason, value=_shown(key, given)))
+                problems.append(Problem(key=key.name, reason=_worded(key, error), value=_shown(key, given)))
         self._given = frozenset(key.name for key in settings)
         adjust(values, self._given)
         problems += problems_together(values, self._given)
@@ -91,7 +94,11 @@ class ClientConfig:
             # The key that is missing may be there under a name that nobody knows.
             raise ConfigErrors([*problems, *unknown])
         self._values: dict[str, Any] = values
-        self.warnings = (*(f"{each.key} {each.reason}" for each in unknown), *_without_effect(settings, values))
+        self.warnings = (
+            *(f"{each.key} {each.reason}" for each in unknown),
+            *_without_effect(settings, values),
+            *cautions(values, self._given),
+        )
         for warning in self.warnings:
             log.warning(warning)
 
@@ -184,15 +191,48 @@ def _shown(key: Key[Any], given: object) -> str:
     return "[hidden]" if key.sensitive else str(given)
 
 
-def _check_mapping(kind: ClientKind, config: object) -> None:
-    if config is None or isinstance(config, Mapping):
+_NUMBERS: Final = (ValueType.SHORT, ValueType.INT, ValueType.LONG)
+_UNITS: Final = {"ms": " of milliseconds", "seconds": " of seconds", "bytes": " of bytes"}
+
+
+def _worded(key: Key[Any], error: BadValueError) -> str:
+    """Why a value is none. Of numbers, brokers say it in Kafka's words, which name Java's types."""
+    if key.type not in _NUMBERS or not error.reason.startswith("Not a number"):
+        return error.reason
+    return f"must be a whole number{_UNITS.get(key.name.rpartition('.')[2], '')} ({key.allowed})"
+
+
+_CLIENT: Final = {
+    ClientKind.PRODUCER: "a producer",
+    ClientKind.CONSUMER: "a consumer",
+    ClientKind.ADMIN: "an admin client",
+}
+_TOPICS_GO_TO: Final = {
+    ClientKind.PRODUCER: "a topic is given to send()",
+    ClientKind.CONSUMER: "topics are given to subscribe()",
+    ClientKind.ADMIN: "topics are given to its methods",
+}
+
+
+def _check_mapping(kind: ClientKind, config: object, options: Mapping[str, object]) -> None:
+    named, a_client = kind.value.title(), _CLIENT[kind]
+    if isinstance(config, Mapping):
+        for name in config:
+            if not isinstance(name, str):
+                raise TypeError(f"the keys of {a_client} are text such as 'client.id', not {name!r}")
         return
-    article = "an" if kind is ClientKind.ADMIN else "a"
+    if config is None:
+        return
+    what = f"the first argument of {a_client} is a mapping of Kafka's keys, not"
+    if isinstance(config, str) and (":" not in config or "bootstrap_servers" in options):
+        raise TypeError(
+            f"{what} {config!r}: write {named}(bootstrap_servers='host:9092') to say where the brokers are; "
+            f"{_TOPICS_GO_TO[kind]}"
+        )
     given = config if isinstance(config, str) else "host:9092"
     raise TypeError(
-        f"the first argument of {article} {kind.value} is a mapping of Kafka's keys, not {type(config).__name__}: "
-        f"write {kind.value.title()}(bootstrap_servers={given!r}) or "
-        f"{kind.value.title()}({{'bootstrap.servers': {given!r}}})"
+        f"{what} {type(config).__name__}: write {named}(bootstrap_servers={given!r}) or "
+        f"{named}({{'bootstrap.servers': {given!r}}})"
     )
 
 
@@ -204,7 +244,7 @@ def _settings(
     settings: dict[Key[Any], object] = {}
     unknown: list[Problem] = []
     for name, value in config.items():
-        key = known_key(kind, name)
+        key = known_key(kind, name) or known_key(kind, name.replace("_", "."))
         if key is not None:
             settings[key] = value
         else:
@@ -224,15 +264,30 @@ def known_key(kind: ClientKind, name: str) -> Key[Any] | None:
 
 
 def _unknown(kind: ClientKind, name: str, keys: Mapping[str, Key[Any]]) -> Problem:
-    meant = closest(name, keys)
-    hint = f"; did you mean {meant}?" if meant else ""
-    return Problem(key=name, reason=f"is not a key of a {kind.value} and is ignored{hint}")
+    meant = _meant(kind, name, keys)
+    hint = f"; {meant}" if meant else ""
+    return Problem(key=name, reason=f"is not a key of {_CLIENT[kind]} and is ignored{hint}")
 
 
 def _unexpected(kind: ClientKind, option: str, keys: Mapping[str, Key[Any]]) -> str:
-    meant = closest(option.replace("_", "."), keys)
-    hint = f": did you mean {meant.replace('.', '_')}?" if meant else ""
-    return f"a {kind.value} has no option {option!r}{hint}"
+    # Keys in the hint become keywords too.
+    meant = re.sub(r"[a-z0-9.]+[a-z0-9]", lambda word: _keyword(word[0], keys), _meant(kind, option, keys))
+    hint = f": {meant}" if meant else ""
+    return f"{_CLIENT[kind]} has no option {option!r}{hint}"
+
+
+def _keyword(word: str, keys: Mapping[str, Key[Any]]) -> str:
+    return word.replace(".", "_") if word in keys else word
+
+
+def _meant(kind: ClientKind, name: str, keys: Mapping[str, Key[Any]]) -> str:
+    """What to write in place of an unknown name."""
+    dotted = name.replace("_", ".")
+    hint = hint_of(dotted, keys, _CLIENT[kind])
+    if hint:
+        return hint
+    nearest = closest(dotted, keys)
+    return f"did you mean {nearest}?" if nearest else ""
 
 
 def _without_effect(settings: Mapping[Key[Any], object], values: Mapping[str, Any]) -> Iterator[str]:

@@ -6,14 +6,14 @@ from penstock.base.config.declaration import boolean, integer, string
 from penstock.base.config.rules import OneOf
 from penstock.client.config.common_keys import *  # noqa: F403 - a consumer has the common keys too
 from penstock.client.config.effects import CLASSIC_ONLY
-from penstock.client.config.rules import ResetPolicy
+from penstock.client.config.rules import GroupProtocol, ResetPolicy
 from penstock.client.config.values import an_object, objects
 
 GROUP_ID = string("group.id", None, "The group whose members share partitions, and whose offsets are committed.")
 GROUP_INSTANCE_ID = string(
     "group.instance.id", None, "A name that keeps the member's partitions over a restart (static membership)."
 )
-GROUP_PROTOCOL = string("group.protocol", "classic", "The group protocol.", rule=OneOf("classic", any_case=True))
+GROUP_PROTOCOL = string("group.protocol", "classic", "The group protocol.", rule=GroupProtocol())
 GROUP_REMOTE_ASSIGNOR = string("group.remote.assignor", None, "The broker's assignor.", effect=CLASSIC_ONLY)
 SESSION_TIMEOUT_MS = integer(
     "session.timeout.ms", 45_000, "A member that sends no heartbeat for so long is out of the group.", at_least=1

@@ -6,6 +6,8 @@ from typing import Final
 
 NO_JVM: Final = "there is no Java virtual machine here"
 NO_KERBEROS: Final = "Kerberos (GSSAPI) is not supported; use SCRAM, OAUTHBEARER, PLAIN or client certificates"
+FILE_TELLS: Final = "the file itself tells: PEM is read, JKS and PKCS12 are refused with the command that converts them"
+NO_PASSWORD: Final = "trusted certificates are read as PEM, which has no password"
 NO_LEVELS: Final = "all of it is cheap, and always measured"
 NO_PUSH: Final = "the client sends no metrics to brokers"
 ONE_LOOKUP: Final = "every address that a host name has is tried in any case"

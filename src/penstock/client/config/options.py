@@ -96,6 +96,8 @@ class CommonOptions(TypedDict, total=False):
 
 
 class ProducerOptions(CommonOptions, total=False):
+    """Keywords of `Producer`."""
+
     key_serializer: Any
     value_serializer: Any
     receive_buffer_bytes: int
@@ -131,6 +133,8 @@ class ProducerOptions(CommonOptions, total=False):
 
 
 class ConsumerOptions(CommonOptions, total=False):
+    """Keywords of `Consumer`."""
+
     group_id: str | None
     group_instance_id: str | None
     group_protocol: str
@@ -165,6 +169,8 @@ class ConsumerOptions(CommonOptions, total=False):
 
 
 class AdminOptions(CommonOptions, total=False):
+    """Keywords of `Admin`."""
+
     bootstrap_controllers: str | Sequence[str]
     receive_buffer_bytes: int
     retries: int

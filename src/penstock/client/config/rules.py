@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from penstock.base.config.rules import BadValueError
+from penstock.base.config.rules import BadValueError, OneOf
+from penstock.client.config.foreign import RESETS
 
 _DURATION: Final = re.compile(
     r"P(?=\d|T\d)(?:(?P<d>\d+)D)?(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,9})?)S)?)?",
@@ -22,6 +23,24 @@ def duration_ms(text: str) -> int:
     return int(sum(float(amount) * _UNITS_MS[unit] for unit, amount in match.groupdict().items() if amount))
 
 
+class GroupProtocol(OneOf):
+    """The one protocol that the client speaks; the others are known by name."""
+
+    __slots__ = ()
+    _NEWER: Final = ("consumer", "streams", "share")
+
+    def __init__(self) -> None:
+        super().__init__("classic", any_case=True)
+
+    def check(self, value: Any) -> None:
+        if value.lower() in self._NEWER:
+            raise BadValueError(
+                "the client does not speak the consumer protocol (KIP-848): leave group.protocol out, or set classic, "
+                "which works with every broker"
+            )
+        super().check(value)
+
+
 class ResetPolicy:
     """earliest, latest, none, or by_duration with an ISO-8601 duration (KIP-1106)."""
 
@@ -32,7 +51,9 @@ class ResetPolicy:
         name, separator, duration = value.partition(":")
         if name.lower() != "by_duration":
             if separator or name.lower() not in ("earliest", "latest", "none"):
-                raise BadValueError(f"must be {self.words}")
+                meant = RESETS.get(value.lower())
+                hint = f"; {value} is other clients' word for {meant}" if meant else ""
+                raise BadValueError(f"must be {self.words}{hint}")
             return
         try:
             duration_ms(duration)

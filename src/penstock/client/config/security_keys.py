@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.base.config.declaration import boolean, double, integer, long, password, short, string, words
 from penstock.base.config.rules import OneOf
-from penstock.client.config.effects import BROKER_CHECKS, NO_JVM, NO_KERBEROS
+from penstock.client.config.effects import BROKER_CHECKS, FILE_TELLS, NO_JVM, NO_KERBEROS, NO_PASSWORD
 from penstock.client.config.values import an_object
 
 SECURITY_PROTOCOL = string(
@@ -18,7 +18,7 @@ SECURITY_PROVIDERS = string("security.providers", None, "Java security providers
 SSL_PROTOCOL = string("ssl.protocol", "TLSv1.3", "Highest TLS version.")
 SSL_ENABLED_PROTOCOLS = words("ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), "TLS versions that are allowed.")
 SSL_CIPHER_SUITES = words("ssl.cipher.suites", (), "Cipher suites that are allowed; empty leaves it to the library.")
-SSL_KEYSTORE_TYPE = string("ssl.keystore.type", "JKS", "Format of the key store; PEM is read, whatever is said here.")
+SSL_KEYSTORE_TYPE = string("ssl.keystore.type", "JKS", "Format of the key store.", effect=FILE_TELLS)
 SSL_KEYSTORE_LOCATION = string("ssl.keystore.location", None, "File with the client's key and certificate.")
 SSL_KEYSTORE_PASSWORD = password("ssl.keystore.password", "Password of the key store.")
 SSL_KEY_PASSWORD = password("ssl.key.password", "Password of the private key.")
@@ -26,9 +26,9 @@ SSL_KEYSTORE_KEY = password("ssl.keystore.key", "The private key itself, as PEM 
 SSL_KEYSTORE_CERTIFICATE_CHAIN = password(
     "ssl.keystore.certificate.chain", "The client's certificate chain itself, as PEM text."
 )
-SSL_TRUSTSTORE_TYPE = string("ssl.truststore.type", "JKS", "Format of the trust store; PEM is read.")
+SSL_TRUSTSTORE_TYPE = string("ssl.truststore.type", "JKS", "Format of the trust store.", effect=FILE_TELLS)
 SSL_TRUSTSTORE_LOCATION = string("ssl.truststore.location", None, "File with the certificates that are trusted.")
-SSL_TRUSTSTORE_PASSWORD = password("ssl.truststore.password", "Password of the trust store.")
+SSL_TRUSTSTORE_PASSWORD = password("ssl.truststore.password", "Password of the trust store.", effect=NO_PASSWORD)
 SSL_TRUSTSTORE_CERTIFICATES = password(
     "ssl.truststore.certificates", "The trusted certificates themselves, as PEM text."
 )

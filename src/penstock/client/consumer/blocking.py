@@ -11,14 +11,15 @@ interceptors and callbacks run in the thread that polls.
 
 from __future__ import annotations
 
-import re
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from itertools import islice
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.base.types import TopicPartition
-from penstock.client.consumer.consumer import AsyncConsumer, CommitCallback, Offsets, Partitions
+from penstock.client.consumer.consumer import AsyncConsumer, CommitCallback, Offsets, Partitions, Topics
 from penstock.client.consumer.fetching.list_offsets import OffsetAndTimestamp
 from penstock.client.consumer.records import ConsumerRecords
 from penstock.client.core.client import describe_client
@@ -38,7 +39,10 @@ T = TypeVar("T")
 
 
 class Consumer(BlockingFace):
-    """Reads records of topics, alone or as a member of a group."""
+    """Reads records of topics, alone or as a member of a group.
+
+    A `with` block that ends by an exception closes it without committing the records in hand: see `close`.
+    """
 
     _core: AsyncConsumer
 
@@ -46,6 +50,7 @@ class Consumer(BlockingFace):
         core = AsyncConsumer(config, **options)
         # Weakly: the loop holds the core, and a consumer that its user has dropped must be noticed.
         core._face = weakref.ref(self)
+        core._has_face = True
         self._owner: int | None = None
         self._owner_depth = 0
         self._owner_lock = threading.Lock()
@@ -55,6 +60,7 @@ class Consumer(BlockingFace):
         return describe_client(self._core._core)
 
     def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
+        self._core._tell_dropped()
         return self._core._core.close
 
     # What to read.
@@ -62,7 +68,7 @@ class Consumer(BlockingFace):
     @documented_by(AsyncConsumer.subscribe)
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: Topics,
         listener: object | None = None,
         *,
         on_assign: Callable[..., Any] | None = None,
@@ -94,7 +100,9 @@ class Consumer(BlockingFace):
     @documented_by(AsyncConsumer.poll)
     def poll(self, timeout_ms: float | None = 1_000, max_records: int | None = None) -> ConsumerRecords:
         # Taken out of the window here: an interrupt on the way leaves them unread, and the next poll gives them.
-        return ConsumerRecords(self._run(self._core.next_window(timeout_ms, max_records)))
+        count = self._core._most_records(max_records)
+        window = self._run(self._core.next_window(timeout_ms, count))
+        return ConsumerRecords(window if length_hint(window) <= count else islice(window, count))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         # Here, not at the first record: a loop over a closed client must not look like a topic without records.
@@ -103,7 +111,7 @@ class Consumer(BlockingFace):
 
     def _iterate(self) -> Iterator[ConsumerRecord]:
         while not self._is_closed:
-            yield from self._run(self._core.next_window())
+            yield from self._run(self._core.next_window(one_by_one=True))
 
     @documented_by(AsyncConsumer.consume_arrow)
     def consume_arrow(
@@ -225,6 +233,11 @@ class Consumer(BlockingFace):
             self._acquire()
             self._release()
         self._close_with(self._core.close(timeout_ms, leave_group=leave_group))
+
+    def __exit__(self, *raised: object) -> None:
+        if any(raised):
+            self._core._hold_back()
+        self.close()
 
     # Inside.
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from penstock.base.errors import KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.config import consumer_keys
+from penstock.client.consumer.closing import in_turn
 from penstock.client.consumer.group.coordinator_offsets import UNKNOWN_TOPIC, CoordinatorOffsets, Offsets
 from penstock.client.consumer.interceptors import Interceptors
 from penstock.client.consumer.subscription import SubscriptionState
@@ -151,31 +152,45 @@ class Commits:
 
     async def auto_commit_now(self, timeout_ms: float) -> None:
         """Before partitions are given up. Failures are logged: the group cannot wait for one member's commit."""
+        try:
+            await self._auto_commit(timeout_ms)
+        except Exception as error:  # a store may raise anything
+            log.warning(
+                "group %s: offsets were not committed before they were given up: %s",
+                self._group_id,
+                error,
+                exc_info=None if isinstance(error, KafkaError) else error,
+            )
+
+    async def _auto_commit(self, timeout_ms: float) -> None:
         if not self._is_automatic:
             return
         self._next_at = self._now() + self._interval_s
         offsets = self._subscription.all_consumed()
         if not offsets or not self._may_commit():
             return
-        try:
-            await self._commit(offsets, timeout_ms, waits_for_topics=False)
-        except KafkaError as error:
-            log.warning("group %s: offsets were not committed before they were given up: %s", self._group_id, error)
-        else:
-            if self._interceptors:
-                self._interceptors.on_commit(offsets)
+        await self._commit(offsets, timeout_ms, waits_for_topics=False)
+        if self._interceptors:
+            self._interceptors.on_commit(offsets)
 
     def reset_clock(self) -> None:
         self._next_at = self._now() + self._interval_s
 
     async def close(self, deadline: float) -> None:
-        """The last automatic commit, and the end of the async ones."""
+        """The last automatic commit, and the end of the async ones. Raises what a store or a callback raised."""
+        try:
+            await in_turn(lambda: self._last_commit(deadline), lambda: self.drain(deadline))
+        finally:
+            for each in self._pending:
+                each.task.cancel()
+
+    async def _last_commit(self, deadline: float) -> None:
+        timeout_ms = max(0.0, deadline - self._now()) * 1000
+        if self.store is not None:
+            await self._auto_commit(timeout_ms)
         # Whoever never reached the cluster has read nothing: no use to look for a coordinator until the deadline.
-        if self.store is not None or self._core.metadata.snapshot.version:
-            await self.auto_commit_now(max(0.0, deadline - self._now()) * 1000)
-        await self.drain(deadline)
-        for each in self._pending:
-            each.task.cancel()
+        elif self._core.metadata.snapshot.version:
+            await self.auto_commit_now(timeout_ms)
 
     # Reading back.
 

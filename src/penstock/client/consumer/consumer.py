@@ -12,12 +12,20 @@ resume, seek and wake it up meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.config import consumer_keys
-from penstock.client.consumer.arguments import Offsets, Partitions, as_partitions, as_pattern, seconds_of, topic_names
+from penstock.client.consumer.arguments import (
+    Offsets,
+    Partitions,
+    Topics,
+    as_partitions,
+    as_topics,
+    check_topic,
+    seconds_of,
+)
 from penstock.client.consumer.offset_calls import CommitCallback, OffsetCalls
 from penstock.client.consumer.records import ConsumerRecords
 from penstock.client.core.rounds import METADATA_VERSION_MIN
@@ -34,11 +42,14 @@ if TYPE_CHECKING:
     from penstock.base.types import TopicPartition
     from penstock.client.consumer.arrow import ArrowTaker
 
-__all__ = ["AsyncConsumer", "CommitCallback", "Offsets", "Partitions"]
+__all__ = ["AsyncConsumer", "CommitCallback", "Offsets", "Partitions", "Topics"]
 
 
 class AsyncConsumer(OffsetCalls):
-    """Reads records of topics, alone or as a member of a group."""
+    """Reads records of topics, alone or as a member of a group.
+
+    An `async with` block that ends by an exception closes it without committing the records in hand: see `close`.
+    """
 
     _arrow: ArrowTaker | None = None
 
@@ -46,7 +57,7 @@ class AsyncConsumer(OffsetCalls):
 
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: Topics,
         listener: object | None = None,
         *,
         on_assign: Callable[..., Any] | None = None,
@@ -65,12 +76,11 @@ class AsyncConsumer(OffsetCalls):
         from penstock.client.consumer.listener import make_listener
 
         chosen = make_listener(listener, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
-        if isinstance(topics, str):
-            topics = as_pattern(topics) if topics.startswith("^") else [topics]
-        if isinstance(topics, re.Pattern):
-            self._subscription.subscribe_pattern(topics, chosen)
+        wanted = as_topics(topics)
+        if isinstance(wanted, re.Pattern):
+            self._subscription.subscribe_pattern(wanted, chosen)
         else:
-            self._subscription.subscribe(topic_names(topics), chosen)
+            self._subscription.subscribe(wanted, chosen)
         self._topics_changed()
         if self._parts is not None and self._parts.membership is not None:
             self._parts.membership.subscription_changed()
@@ -80,7 +90,7 @@ class AsyncConsumer(OffsetCalls):
         self._check_open()
         chosen = as_partitions(partitions)
         for partition in chosen:
-            topic_names([partition.topic])
+            check_topic(partition.topic)
             if partition.partition < 0:
                 raise InvalidState(f"There is no partition {partition.partition}: partitions count from 0.")
         if self._subscription.assign(chosen):
@@ -104,6 +114,11 @@ class AsyncConsumer(OffsetCalls):
         """The topics subscribed to; with a pattern those that match it now."""
         return self._subscription.topics if self._subscription.uses_group else frozenset()
 
+    @property
+    def _subscribed_to(self) -> frozenset[str] | re.Pattern[str]:
+        """What was given to `subscribe`: the names, or the pattern."""
+        return self._subscription.pattern or self.subscription()
+
     # Reading.
 
     async def poll(self, timeout_ms: float | None = 1_000, max_records: int | None = None) -> ConsumerRecords:
@@ -114,12 +129,17 @@ class AsyncConsumer(OffsetCalls):
         """
         with self._polling():
             poller = await self._ready()
-            count = self._max_poll_records if max_records is None else max_records
-            left = self._window.take(count)
-            if left:
-                return left
+            self._in_hand.asked_for_more()
+            count = self._most_records(max_records)
+            if self._window:
+                self._in_hand.gave(self._window.unread())
+                return self._window.take(count)
             records = await poller.poll(lambda: self._take(count), seconds_of(timeout_ms))
             return await self._seen(records) if records is not None else ConsumerRecords()
+
+    def _most_records(self, asked: int | None) -> int:
+        """How many records a poll gives at most."""
+        return self._max_poll_records if asked is None else asked
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         # Here, not at the first record: a loop over a closed client must not look like a topic without records.
@@ -128,14 +148,21 @@ class AsyncConsumer(OffsetCalls):
 
     async def _iterate(self) -> AsyncIterator[ConsumerRecord]:
         while not self._is_closing:
-            for record in await self.next_window():
+            for record in await self.next_window(one_by_one=True):
                 yield record
 
     async def next_window(
-        self, timeout_ms: float | None = None, max_records: int | None = None
+        self, timeout_ms: float | None = None, max_records: int | None = None, *, one_by_one: bool = False
     ) -> Iterator[ConsumerRecord]:
-        """What a poll gives, for an iterator: records count as read one by one, as they are taken from it."""
-        return self._window.open(await self.poll(timeout_ms, max_records))
+        """What a poll gives, for an iterator: records count as read one by one, as they are taken from it.
+
+        Of what a loop has left there may be more than `max_records`: all of it stays in the window. `one_by_one`: the
+        next record is taken when the user is done with the one before it.
+        """
+        records = await self.poll(timeout_ms, len(self._window) or max_records)
+        if one_by_one:
+            self._in_hand.gives_one_by_one()
+        return self._window.open(records)
 
     async def consume_arrow(
         self, timeout_ms: float | None = 1_000, max_rows: int = 100_000, *, headers: bool = False
@@ -148,10 +175,13 @@ class AsyncConsumer(OffsetCalls):
         taker = self._arrow_taker()
         with self._polling():
             poller = await self._ready()
+            self._in_hand.asked_for_more()
             self._rewind()
             assert self._parts is not None
             buffer, metrics = self._parts.fetcher.buffer, self._parts.metrics
+            buffer.taken_from.clear()
             batch = await poller.poll(lambda: taker.take(buffer, max_rows, headers), seconds_of(timeout_ms))
+            self._in_hand.gave(buffer.taken_from)
             if batch is None:
                 return taker.empty(headers)
             metrics.records.value += batch.num_rows
@@ -179,6 +209,7 @@ class AsyncConsumer(OffsetCalls):
 
     async def partitions_for(self, topic: str, timeout_ms: float | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic; `UnknownTopicOrPartition` if it does not come to exist within the time-out."""
+        check_topic(topic)
         parts = await self._started()
         try:
             info = await parts.core.metadata.topic(topic, self._timeout(timeout_ms))
@@ -233,7 +264,10 @@ class AsyncConsumer(OffsetCalls):
 
     def _take(self, count: int) -> ConsumerRecords | None:
         assert self._parts is not None
-        records = self._parts.fetcher.buffer.take(count, self._convert)
+        buffer = self._parts.fetcher.buffer
+        buffer.taken_from.clear()
+        records = buffer.take(count, self._convert)
+        self._in_hand.gave(buffer.taken_from)
         self._parts.metrics.records.value += len(records)
         return records or None
 

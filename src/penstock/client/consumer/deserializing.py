@@ -34,9 +34,10 @@ class Deserializing:
         return None if self._key is None and self._value is None else self._convert
 
     def close(self) -> None:
-        for each in (self._key, self._value):
-            if each is not None:
-                close_serde(each)
+        try:
+            close_serde(self._key)
+        finally:
+            close_serde(self._value)
 
     def _convert(self, records: list[ConsumerRecord]) -> tuple[list[ConsumerRecord], Exception | None]:
         done: list[ConsumerRecord] = []

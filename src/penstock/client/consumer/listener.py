@@ -58,10 +58,13 @@ def make_listener(
     on_lost: Callback | None = None,
 ) -> CallbackListener | None:
     """A listener object, a mapping of callables, or the callables themselves; None when there is nothing to tell."""
-    given = (on_assign, on_revoke, on_lost)
+    given = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost}
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function of the consumer and its partitions, not {function!r}")
     if listener is None:
-        return CallbackListener(*given) if any(given) else None
-    if any(given):
+        return CallbackListener(*given.values()) if any(given.values()) else None
+    if any(given.values()):
         raise InvalidState("subscribe() takes a listener or on_assign, on_revoke and on_lost, not both.")
     if isinstance(listener, CallbackListener):
         return listener

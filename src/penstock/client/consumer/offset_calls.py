@@ -12,6 +12,7 @@ from penstock.client.consumer.arguments import (
     as_offsets,
     as_partition,
     as_partitions,
+    as_times,
 )
 from penstock.client.consumer.fetching.list_offsets import OffsetAndTimestamp, list_offsets
 from penstock.client.consumer.life import ConsumerLife
@@ -43,6 +44,7 @@ class OffsetCalls(ConsumerLife):
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on at this offset. With an `OffsetAndMetadata` that has a leader epoch, a truncated log is noticed."""
+        self._check_loop()
         wanted = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         if not isinstance(wanted.offset, int):
             raise TypeError(f"an offset is a number or an OffsetAndMetadata, not {offset!r}")
@@ -89,17 +91,26 @@ class OffsetCalls(ConsumerLife):
     async def commit(self, offsets: Offsets | None = None, timeout_ms: float | None = None) -> None:
         """Commit these offsets, or the positions behind the records given so far; raises unless it succeeded."""
         commits = (await self._started()).need_commits()
-        await commits.commit(as_offsets(offsets), timeout_ms=self._timeout(timeout_ms))
+        chosen = self._chosen(offsets)
+        await commits.commit(chosen, timeout_ms=self._timeout(timeout_ms))
 
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """The same without waiting. Callbacks `(offsets, error | None)` run in later polls, in order."""
         self._check_open()
         if not keeps_offsets(self.config):
             raise InvalidState("Offsets are committed for a group: set group.id.")
-        chosen = as_offsets(offsets)
-        if self._parts is None and chosen is None and callback is None:
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback is a function of the offsets and the error, not {callback!r}")
+        chosen = self._chosen(offsets)
+        if self._parts is None and offsets is None and callback is None:
             return  # nothing was read yet
         self._bind().need_commits().commit_async(chosen, callback)
+
+    def _chosen(self, offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the user wants committed: by that he says that he is done with it."""
+        chosen = self._subscription.all_consumed() if offsets is None else as_offsets(offsets)
+        self._in_hand.committed(chosen)
+        return chosen
 
     async def committed(
         self, partitions: Partitions, timeout_ms: float | None = None
@@ -114,10 +125,7 @@ class OffsetCalls(ConsumerLife):
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Per partition the first record at or after the time (milliseconds since the epoch); None if there is none."""
-        for partition, timestamp in timestamps.items():
-            if timestamp < 0:
-                raise InvalidState(f"The time {timestamp} for {partition} is before 1970.")
-        return await self._list(dict(timestamps), timeout_ms, "offsets_for_times", read_committed=False)
+        return await self._list(as_times(timestamps), timeout_ms, "offsets_for_times", read_committed=False)
 
     async def beginning_offsets(
         self, partitions: Partitions, timeout_ms: float | None = None
@@ -142,7 +150,7 @@ class OffsetCalls(ConsumerLife):
         try:
             return await list_offsets(
                 parts.core,
-                {as_partition(partition): timestamp for partition, timestamp in wanted.items()},
+                wanted,
                 isolation_level=parts.settings.isolation_level if read_committed else 0,
                 timeout_ms=self._timeout(timeout_ms),
                 what=what,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.base.errors import KafkaError
+from penstock.base.types import TopicPartition
 from penstock.client.config import ClientConfig, consumer_keys
 from penstock.client.consumer.fetching.fetcher import Fetcher
 from penstock.client.consumer.fetching.metrics import FetchMetrics
@@ -22,6 +24,8 @@ from penstock.client.errors import InvalidState, error_for
 if TYPE_CHECKING:
     from penstock.client.consumer.commits import Commits
     from penstock.client.consumer.group.membership import GroupMembership
+
+log = logging.getLogger(__name__)
 
 
 class ConsumerParts:
@@ -45,6 +49,7 @@ class ConsumerParts:
         self.fetcher = Fetcher(core, subscription, settings, self.signal, self.metrics)
         self.errors: deque[KafkaError] = self.fetcher.errors
         self.resolver = PositionResolver(core, subscription, settings, self.errors, self.positions_changed)
+        self._warned: set[TopicPartition] = set()
         self.commits: Commits | None = None
         self.membership: GroupMembership | None = None
         if keeps_offsets(core.config):
@@ -80,7 +85,22 @@ class ConsumerParts:
             info_of_topic = snapshot.topics.get(topic)
             if info_of_topic is not None and info_of_topic.error and not info_of_topic.error.retriable:
                 self._tell(error_for(info_of_topic.error, f"topic {topic}: {error_for(info_of_topic.error).message}"))
+        self.warn_of_missing()
         self.positions_changed()
+
+    def warn_of_missing(self) -> None:
+        """Once of each partition that its topic does not have: it would be waited for without a word."""
+        known = self.core.metadata.snapshot.topics
+        for partition in self.subscription.partitions:
+            topic = known.get(partition.topic)
+            if topic is None or topic.error or not topic.partitions or partition in self._warned:
+                continue
+            if partition.partition >= len(topic.partitions):
+                self._warned.add(partition)
+                log.warning(
+                    "%s Nothing is read of it until it exists: assign another one, or add partitions.",
+                    no_such_partition(partition, len(topic.partitions)),
+                )
 
     def positions_changed(self) -> None:
         """Something may be fetched that could not before: at once, also for a poll that waits."""
@@ -91,6 +111,11 @@ class ConsumerParts:
     def _tell(self, error: KafkaError) -> None:
         if not any(str(each) == str(error) for each in self.errors):
             self.errors.append(error)
+
+
+def no_such_partition(partition: TopicPartition, count: int) -> str:
+    have = "partition 0 only" if count == 1 else f"partitions 0 to {count - 1}"
+    return f"There is no partition {partition}: topic {partition.topic} has {have}."
 
 
 def keeps_offsets(config: ClientConfig) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
-from penstock.client.consumer.parts import ConsumerParts
+from penstock.client.consumer.parts import ConsumerParts, no_such_partition
 from penstock.client.consumer.positions import FetchStatus
 from penstock.client.consumer.subscription import Mode
 from penstock.client.core.metadata import no_such_topic
@@ -124,9 +124,7 @@ class Poller:
         if topic is not None and topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return no_such_topic(partition.topic, timeout_ms)
         if topic is not None and not topic.error and partition.partition >= len(topic.partitions):
-            return UnknownTopicOrPartition(
-                f"topic {partition.topic} has {len(topic.partitions)} partitions: there is no {partition}"
-            )
+            return UnknownTopicOrPartition(no_such_partition(partition, len(topic.partitions)))
         why = core.why_late()
         if not why and core.metadata.snapshot.leader(partition) is None:
             why = "it has no leader at present: are its brokers up?"

@@ -61,7 +61,6 @@ _TIMESTAMPS: Final[dict[str, int | None]] = {
 }
 EARLIEST: Final = ResetPolicy("earliest")
 LATEST: Final = ResetPolicy("latest")
-NO_RESET: Final = ResetPolicy("none")
 
 
 def parse_reset_policy(text: str) -> ResetPolicy:

@@ -44,7 +44,8 @@ class SubscriptionState:
         self.listener: object | None = None
         self.version = 0
         self.unread: Callable[[], Mapping[TopicPartition, int]] = lambda: _NOTHING
-        """Offsets of the first records that were taken for an iterator but not yet given to the user."""
+        """Offsets of the first records that were taken for an iterator but not yet given to the user; when an exception
+        ends his work, of those that he is not done with."""
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
     # How partitions are chosen.
@@ -158,9 +159,6 @@ class SubscriptionState:
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset(partition for partition, state in self._partitions.items() if state.paused)
 
-    def has_all_positions(self) -> bool:
-        return all(state.position is not None for state in self._partitions.values())
-
     # Offsets.
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
@@ -183,8 +181,10 @@ class SubscriptionState:
             position = state.position
             if position is None or not state.has_valid_position:
                 continue
-            epoch = -1 if partition in unread else position.offset_epoch
-            consumed[partition] = OffsetAndMetadata(unread.get(partition, position.offset), "", epoch)
+            # The user may have gone back behind what he has in hand.
+            offset = min(unread.get(partition, position.offset), position.offset)
+            epoch = position.offset_epoch if offset == position.offset else -1
+            consumed[partition] = OffsetAndMetadata(offset, "", epoch)
         return consumed
 
     # Inside.

@@ -27,7 +27,6 @@ from penstock.client.core.waiting import Retry
 from penstock.client.errors import (
     ClientClosed,
     UnsupportedByBroker,
-    code_of,
     error_for,
     is_retriable,
 )
@@ -208,7 +207,7 @@ class ClientCore(Connections):
                 self.coordinator_lost(kind, key, node_id)
                 self._failed(attempt, error)
                 continue
-            found = {code_of(code) for code in codes(answer)}
+            found = {ErrorCode.of(code) for code in codes(answer)}
             if moved := found & _COORDINATOR_MOVED:
                 self.coordinator_lost(kind, key, node_id)
                 attempt.failed(error_for(min(moved)))

@@ -12,7 +12,7 @@ from penstock.base.errors import ErrorCode
 from penstock.client.core.nodes import Nodes, coordinator_node_id
 from penstock.client.core.types import CoordinatorKind
 from penstock.client.core.waiting import Retry
-from penstock.client.errors import UnsupportedByBroker, code_of, error_for
+from penstock.client.errors import UnsupportedByBroker, error_for
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -53,7 +53,7 @@ class Coordinators:
         return {key: self._known[kind, key] for key in wanted}
 
     def _take(self, kind: CoordinatorKind, answer: Coordinator, attempt: Retry) -> None:
-        code = code_of(answer.error_code)
+        code = ErrorCode.of(answer.error_code)
         if code is ErrorCode.NONE:
             self._nodes.told(answer.node_id, answer.host, answer.port)
             is_own = self._own_connection and kind is CoordinatorKind.GROUP

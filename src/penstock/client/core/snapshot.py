@@ -15,7 +15,6 @@ from uuid import UUID
 from penstock.base.errors import ErrorCode
 from penstock.base.types import ZERO_UUID, TopicPartition
 from penstock.client.core.types import ClusterSnapshot, Node, PartitionInfo, TopicInfo
-from penstock.client.errors import code_of
 from penstock.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 NO_CLUSTER = ClusterSnapshot()
@@ -54,7 +53,7 @@ def _topic(name: str, topic: MetadataResponseTopic, old: TopicInfo | None) -> To
         name=name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        error=code_of(topic.error_code),
+        error=ErrorCode.of(topic.error_code),
         partitions=tuple(
             _partition(name, number, by_number.get(number), known[number] if number < len(known) else None)
             for number in range(count)
@@ -111,6 +110,6 @@ _PASSING = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)
 def is_incomplete(answer: MetadataResponse) -> bool:
     """Whether asking again soon may tell more: a topic that is being made, a partition without a leader."""
     return any(
-        code_of(topic.error_code).retriable or any(each.error_code in _PASSING for each in topic.partitions)
+        ErrorCode.of(topic.error_code).retriable or any(each.error_code in _PASSING for each in topic.partitions)
         for topic in answer.topics
     )

@@ -4,6 +4,7 @@ Threads and locks. Any thread may append; only the I/O thread takes batches out,
 
 - `PartitionQueue.lock` guards `batches`, `open` and every append to the open batch. It is held for one append, or for
   one step of the I/O thread; never while anything is awaited, called back or compressed.
+- A batch is begun and filled out of sight, under the lock of its queue, and published with its first record in it.
 - The memory pool has its own lock, taken behind a queue's lock, never in front of one.
 - `TopicQueues.queues` is replaced, never changed; readers take it without a lock. `_active` and `_incomplete` are
   changed by single steps of dict, which the interpreter makes atomic; the I/O thread copies them before it walks.
@@ -126,52 +127,59 @@ class Accumulator:
     def begin(
         self, queue: PartitionQueue, size_max: int, needed_bytes: int, grant: Ticket | None
     ) -> ProducerBatch | None:
-        """A new open batch; None when there is no memory for it. Under the queue's lock, with no batch open.
+        """A new batch, which nobody else sees before `publish`; None when there is no memory for it.
 
-        `grant` is memory that was waited for; it is used first.
+        Under the queue's lock, with no batch open. `grant` is memory that was waited for; it is used first.
         """
-        if self.closed:
-            raise ClientClosed("the producer was closed: make a new one")
+        self._check_open()
         if grant is not None and grant.granted and not grant.used and grant.size >= needed_bytes:
             grant.used = True
             needed_bytes = grant.size
         elif not self.memory.try_take(needed_bytes):
             return None
-        return self._begin(queue, size_max, needed_bytes)
+        now = self._clock.monotonic()
+        return ProducerBatch(
+            queue.tp,
+            size_max=size_max,
+            now=now,
+            deadline=now + self._delivery_timeout_s,
+            reserved_bytes=needed_bytes,
+            io_thread=self._io_thread,
+        )
 
-    def end_bulk(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Close a batch under the same hold of the lock in which it was begun. Spare memory is given back."""
-        queue.close_open()
+    def publish(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Open a batch to everybody. Under the same hold of the lock in which it was begun.
+
+        It holds a record by now: an append that fails must leave nothing behind, and an empty batch would take a first
+        record of any size without waking anybody.
+        """
+        self._put(queue, batch)
+        queue.open = batch
+
+    def publish_closed(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Put a batch that takes no more records in its place, likewise. Spare memory is given back."""
+        batch.close()
+        self._put(queue, batch)
+        queue.topic.keyless.batch_closed(queue.tp.partition, batch.size)
         spare = batch.reserved_bytes - batch.size
         if spare > 0:
             batch.reserved_bytes -= spare
             self.memory.give(spare)
         self.wake()
 
-    def drop(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Undo `begin`: the batch was the last one and nobody knows of it. Under the same hold of the lock."""
-        assert queue.open is batch
-        assert queue.batches[-1] is batch
-        queue.open = None
-        queue.batches.pop()
-        del self._incomplete[batch]
+    def drop(self, batch: ProducerBatch) -> None:
+        """Undo `begin`, in place of `publish`."""
         self.memory.give(batch.reserved_bytes)
 
-    def _begin(self, queue: PartitionQueue, size_max: int, reserved_bytes: int) -> ProducerBatch:
-        now = self._clock.monotonic()
-        batch = ProducerBatch(
-            queue.tp,
-            size_max=size_max,
-            now=now,
-            deadline=now + self._delivery_timeout_s,
-            reserved_bytes=reserved_bytes,
-            io_thread=self._io_thread,
-        )
+    def _put(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        self._check_open()
         queue.batches.append(batch)
-        queue.open = batch
         self._incomplete[batch] = None
         self._active[queue] = None
-        return batch
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClientClosed("the producer was closed: make a new one")
 
     def wake(self) -> None:
         if not self.woken:

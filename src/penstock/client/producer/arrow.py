@@ -19,13 +19,37 @@ COLUMNS: Final = ("key", "value", "timestamp", "headers", "partition")
 
 
 def is_arrow(data: object) -> bool:
-    """Whether this is a table or record batch of `pyarrow`, without importing it."""
+    """Whether this is a table or record batch of `pyarrow`, or offers itself as Arrow, without importing it.
+
+    TypeError for a column alone.
+    """
+    if _is_pyarrow(data) and hasattr(data, "schema"):
+        return True
+    if _is_pyarrow(data) and not hasattr(data, "__arrow_c_stream__") and hasattr(data, "__arrow_c_array__"):
+        raise _no_table(data)
+    return hasattr(data, "__arrow_c_stream__")
+
+
+def _is_pyarrow(data: object) -> bool:
     module = type(data).__module__
-    return (module == "pyarrow" or module.startswith("pyarrow.")) and hasattr(data, "schema")
+    return module == "pyarrow" or module.startswith("pyarrow.")
+
+
+def _no_table(data: object) -> TypeError:
+    return TypeError(
+        f"send_many() takes a table with the column value, and {type(data).__name__} is a column alone: make it one,"
+        " such as with pyarrow.table({'value': column})"
+    )
 
 
 def record_batches(data: Any) -> Iterator[Any]:
-    """The record batches of a table, a record batch or a reader of them."""
+    """The record batches of a table, a record batch, a reader of them, or a frame that offers itself as Arrow."""
+    if not hasattr(data, "schema") or not _is_pyarrow(data):
+        pyarrow = _pyarrow()
+        try:
+            data = pyarrow.RecordBatchReader.from_stream(data)
+        except pyarrow.ArrowInvalid as error:
+            raise _no_table(data) from error
     if hasattr(data, "to_batches"):
         yield from data.to_batches()
     elif hasattr(data, "num_rows"):

@@ -107,6 +107,12 @@ class ProducerBatch:
         self.pieces: list[tuple[int, ProducerBatch]] = []
 
     @property
+    def record_count(self) -> int:
+        """Records in it so far. In any thread."""
+        writer = self.writer
+        return self.count if writer is None else writer.count
+
+    @property
     def has_sequence(self) -> bool:
         return self.base_sequence != NO_SEQUENCE
 

@@ -15,20 +15,21 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack
 
 from penstock.base.errors import KafkaError
 from penstock.client.config import ProducerOptions
 from penstock.client.core.client import describe_client
 from penstock.client.core.face import BlockingFace, documented_by
 from penstock.client.core.types import ConsumerGroupMetadata, PartitionInfo
-from penstock.client.producer.batch import OnDelivery, ProducerBatch
-from penstock.client.producer.bulk import all_rows, sending_rows
+from penstock.client.producer.batch import OnDelivery
+from penstock.client.producer.bulk import HandedOver, all_rows, sending_rows
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
 from penstock.client.producer.preparing import Preparing
 from penstock.client.producer.producer import AsyncProducer, Offsets
-from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record
+from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record, check_callback, check_timestamp
+from penstock.client.producer.transactions.verdicts import raise_worse
 from penstock.client.producer.waits import MemoryWait, Steps, Wait
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Producer(BlockingFace):
 
     def __init__(self, config: Mapping[str, object] | None = None, /, **options: Unpack[ProducerOptions]) -> None:
         core = AsyncProducer(config, **options)
+        core._has_face = True
         super().__init__(core, name=f"penstock-producer-{id(core):x}")
         try:
             self._run(core.start())
@@ -66,6 +68,10 @@ class Producer(BlockingFace):
         self._try_send = self._preparing.try_send
         _open.add(self)
 
+    def __enter__(self) -> Self:
+        self._thread.check_usable()
+        return super().__enter__()
+
     def send(
         self,
         topic: str | ProducerRecord,
@@ -77,6 +83,10 @@ class Producer(BlockingFace):
         headers: HeadersInput | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
+        if on_delivery is not None:
+            check_callback(on_delivery)
         delivery = self._try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if delivery is not None:
             return delivery
@@ -90,10 +100,14 @@ class Producer(BlockingFace):
     @documented_by(AsyncProducer.send_many)
     def send_many(self, topic: str, records: Any, *, partition: int | None = None) -> list[BatchDelivery]:
         self._thread.check_usable()
-        deliveries: list[BatchDelivery] = []
-        for rows in all_rows(self._preparing, topic, records):
-            deliveries += self._drive(sending_rows(self._preparing, topic, rows, partition))
-        return deliveries
+        deliveries = HandedOver()
+        try:
+            for rows in all_rows(self._preparing, topic, records, partition):
+                self._drive(sending_rows(self._preparing, topic, rows, partition, deliveries))
+        except BaseException as error:
+            deliveries.attach(error)
+            raise
+        return list(deliveries)
 
     @documented_by(AsyncProducer.flush)
     def flush(self, timeout: float | None = None) -> None:
@@ -137,15 +151,21 @@ class Producer(BlockingFace):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Producer]:
-        """`with producer.transaction(): ...` commits at the end, and aborts when the block raises."""
+        """`with producer.transaction(): ...` commits at the end; aborts when the block or the commit raises.
+
+        What was raised is raised on, and the next transaction may begin; but where the abort finds that the producer is
+        of no further use (another one has taken over), that is raised, as the error is only its consequence.
+        """
         self.begin_transaction()
         try:
             yield self
-        except BaseException:
-            with contextlib.suppress(KafkaError):
+            self.commit_transaction()
+        except BaseException as error:
+            try:
                 self.abort_transaction()
+            except KafkaError as found:
+                raise_worse(error, found)
             raise
-        self.commit_transaction()
 
     # Waiting in the caller's thread.
 
@@ -189,7 +209,7 @@ class Producer(BlockingFace):
     def _unsent(self) -> int:
         """Records that are neither written nor failed."""
         batches = self._preparing.accumulator.incomplete if hasattr(self, "_preparing") else []
-        return sum(map(_count, batches))
+        return sum(batch.record_count for batch in batches)
 
     def _at_exit(self) -> None:
         waiting = self._unsent()
@@ -203,7 +223,7 @@ class Producer(BlockingFace):
             )
         batches = self._preparing.accumulator.incomplete
         self.close(EXIT_TIMEOUT_S)
-        lost = sum(_count(batch) for batch in batches if batch.outcome is None or batch.outcome.error is not None)
+        lost = sum(batch.record_count for batch in batches if batch.outcome is None or batch.outcome.error is not None)
         if lost:
             log.error("%s: %d records were not written before Python ended", self._name, lost)
 
@@ -221,16 +241,11 @@ class Producer(BlockingFace):
         return describe_client(self._core._client)
 
     def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
-        return self._core._client.close
+        return self._core.abandon
 
     def _forked(self) -> None:
         """In a forked child: close the short way, so that the next call finds out where it is."""
         self._preparing.short_way.is_open = False
-
-
-def _count(batch: ProducerBatch) -> int:
-    writer = batch.writer
-    return batch.count if writer is None else writer.count
 
 
 def _after_fork() -> None:

@@ -10,6 +10,7 @@ with `send`, so that one future can stand for a whole batch. They come behind wh
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -21,7 +22,7 @@ from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.delivery import BatchDelivery, Delivery
 from penstock.client.producer.memory import Ticket
 from penstock.client.producer.preparing import Preparing, serialized
-from penstock.client.producer.record import ProducerRecord, read_headers
+from penstock.client.producer.record import ProducerRecord, check_partition, check_timestamp, read_headers
 from penstock.client.producer.waits import MemoryWait, Steps
 from penstock.records.kernel import BatchWriter, group_rows, partition_keys
 from penstock.records.record import Record
@@ -38,6 +39,21 @@ class Rows(Protocol):
 
     def fill(self, writer: BatchWriter, start: int, stop: int, order: Any) -> int:
         """Append rows `start` to `stop` (of `order`, if given) while they fit; how many that were."""
+
+
+class HandedOver(list[BatchDelivery]):
+    """The deliveries of one `send_many` so far; where it fails half-way, the error takes them to the caller."""
+
+    def attach(self, error: BaseException) -> None:
+        with contextlib.suppress(AttributeError, TypeError):  # an error of the user's own may have slots
+            error.deliveries = self  # type: ignore[attr-defined]
+        if self:
+            count = sum(each.count for each in self)
+            error.add_note(f"send_many() had handed over {count} records before: their deliveries are error.deliveries")
+
+    def __reduce__(self) -> tuple[type[list[BatchDelivery]], tuple[()]]:
+        # Errors travel between processes, futures do not.
+        return list, ()
 
 
 class ValueRows:
@@ -86,17 +102,38 @@ def chunks(records: Iterable[Any], size: int = CHUNK_ROWS) -> Iterator[list[Any]
         yield chunk
 
 
-def all_rows(preparing: Preparing, topic: str, records: Any) -> Iterable[Rows]:
+def all_rows(preparing: Preparing, topic: str, records: Any, partition: int | None = None) -> Iterable[Rows]:
     """What `send_many` was given, piece by piece, as rows."""
+    if not isinstance(topic, str):
+        raise TypeError(f"a topic's name must be text, not {topic!r}")
+    check_partition(partition)
     if is_arrow(records):
         by_key = not preparing.settings.ignore_keys
         return (ArrowRows(batch, preparing.time_ms(), by_key=by_key) for batch in record_batches(records))
-    if isinstance(records, (str, bytes, Mapping)):
-        raise TypeError(f"send_many() takes many records, and {type(records).__name__} is one: use send()")
-    return (rows_of(preparing, topic, chunk) for chunk in chunks(records))
+    check_iterable(records)
+    return (rows_of(preparing, topic, chunk, partition) for chunk in chunks(records))
 
 
-def rows_of(preparing: Preparing, topic: str, items: list[Any]) -> Rows:
+def check_iterable(records: object) -> None:
+    """TypeError, with what to do, for what is no iterable of records, or would give something else than records."""
+    kind = type(records).__name__
+    if isinstance(records, (str, bytes, bytearray, memoryview, Mapping, ProducerRecord)):
+        raise TypeError(f"send_many() takes many records, and {kind} is one: use send()")
+    if hasattr(records, "columns"):
+        raise TypeError(
+            f"send_many() cannot read this {kind}: it does not offer itself as Arrow (__arrow_c_stream__). Make it a"
+            " pyarrow.Table, or give its rows as (key, value) pairs"
+        )
+    if hasattr(records, "__aiter__"):
+        raise TypeError(f"send_many() takes no asynchronous iterable ({kind}): collect its items in a list first")
+    if not isinstance(records, Iterable) and not hasattr(records, "__getitem__"):
+        raise TypeError(
+            f"send_many() takes an iterable of values, (key, value) pairs or ProducerRecords, or an Arrow table, not"
+            f" {kind}"
+        )
+
+
+def rows_of(preparing: Preparing, topic: str, items: list[Any], partition: int | None = None) -> Rows:
     """Items of a user's iterable as rows: plain bytes stay what they are, all else is made into records."""
     if preparing.has_default_serializers and not preparing.interceptors and preparing.partitioner is None:
         kinds = set(map(type, items))
@@ -106,7 +143,7 @@ def rows_of(preparing: Preparing, topic: str, items: list[Any]) -> Rows:
             pairs = _plain_pairs(items)
             if pairs is not None and not preparing.settings.ignore_keys:
                 return ValueRows(preparing.time_ms(), *pairs)
-    return _record_rows(preparing, topic, items)
+    return _record_rows(preparing, topic, items, partition)
 
 
 _PLAIN: Final = {bytes, type(None)}
@@ -119,9 +156,16 @@ def _plain_pairs(items: list[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]] | 
     return (keys, values) if set(map(type, keys)) <= _PLAIN and set(map(type, values)) <= _PLAIN else None
 
 
-def _record_rows(preparing: Preparing, topic: str, items: list[Any]) -> Rows:
+def _record_rows(preparing: Preparing, topic: str, items: list[Any], partition: int | None) -> Rows:
     now = preparing.time_ms()
-    made = [_record(preparing, topic, item, now) for item in items]
+    made: list[tuple[Record, int | None]] = []
+    try:
+        made.extend(_record(preparing, topic, item, now) for item in items)
+    except Exception as error:
+        # Those before it in the chunk are not sent either.
+        for _, chosen in made:
+            preparing.interceptors.on_refused(topic, chosen if partition is None else partition, error)
+        raise
     return RecordRows(
         [record for record, _ in made], [chosen for _, chosen in made], not preparing.settings.ignore_keys
     )
@@ -129,10 +173,22 @@ def _record_rows(preparing: Preparing, topic: str, items: list[Any]) -> Rows:
 
 def _record(preparing: Preparing, topic: str, item: Any, now: int) -> tuple[Record, int | None]:
     given = _as_producer_record(topic, item)
-    if preparing.interceptors:
-        given = preparing.interceptors.on_send(given)
+    if not preparing.interceptors:
+        return _serialized(preparing, topic, given, now)
+    given = preparing.interceptors.on_send(given)
+    try:
+        return _serialized(preparing, topic, given, now)
+    except Exception as error:
+        preparing.interceptors.on_refused(given.topic, given.partition, error)
+        raise
+
+
+def _serialized(preparing: Preparing, topic: str, given: ProducerRecord, now: int) -> tuple[Record, int | None]:
     if given.topic != topic:
         raise ValueError(f"send_many() to topic {topic!r} was given a record for {given.topic!r}: send it by itself")
+    check_partition(given.partition)
+    if given.timestamp_ms is not None:
+        check_timestamp(given.timestamp_ms)
     headers: Any = list(read_headers(given.headers))
     key = serialized(preparing.key_serializer, "key", topic, given.key, headers)
     value = serialized(preparing.value_serializer, "value", topic, given.value, headers)
@@ -153,19 +209,41 @@ def _as_producer_record(topic: str, item: Any) -> ProducerRecord:
     return ProducerRecord(topic=topic, value=item)
 
 
-def sending_rows(preparing: Preparing, topic: str, rows: Rows, partition: int | None) -> Steps[list[BatchDelivery]]:
-    """Write all rows into batches."""
-    if preparing.transactions is not None:
-        preparing.transactions.check_can_append()
-    queues = yield from preparing.knowing(topic, partition)
-    deliveries: list[BatchDelivery] = []
-    for chosen, start, stop, order in _plan(queues, rows, partition):
-        while start < stop:
-            target = queues.choose() if chosen is None else chosen
-            batch, taken = yield from _fill_batch(preparing, queues.queues[target], rows, start, stop, order)
-            start += taken
-            deliveries.append(BatchDelivery(batch))
+def sending_rows(
+    preparing: Preparing,
+    topic: str,
+    rows: Rows,
+    partition: int | None,
+    deliveries: list[BatchDelivery] | None = None,
+) -> Steps[list[BatchDelivery]]:
+    """Write all rows into batches. Their deliveries come behind those given, also when it fails half-way."""
+    deliveries = [] if deliveries is None else deliveries
+    left = [(partition, rows.count)]
+    try:
+        if preparing.transactions is not None:
+            preparing.transactions.check_can_append()
+        queues = yield from preparing.knowing(topic, partition)
+        runs = list(_plan(queues, rows, partition))
+        left = [(chosen, stop - start) for chosen, start, stop, _ in runs]
+        for number, (chosen, start, stop, order) in enumerate(runs):
+            while start < stop:
+                target = queues.choose() if chosen is None else chosen
+                batch, taken = yield from _fill_batch(preparing, queues.queues[target], rows, start, stop, order)
+                start += taken
+                left[number] = (chosen, stop - start)
+                deliveries.append(BatchDelivery(batch))
+    except Exception as error:
+        _refuse(preparing, topic, rows, left, error)
+        raise
     return deliveries
+
+
+def _refuse(preparing: Preparing, topic: str, rows: Rows, left: list[tuple[int | None, int]], error: Exception) -> None:
+    """Tell interceptors of rows that they have seen and that are in no batch: (partition, how many)."""
+    if preparing.interceptors and isinstance(rows, RecordRows):
+        for partition, count in left:
+            for _ in range(count):
+                preparing.interceptors.on_refused(topic, partition, error)
 
 
 def _plan(queues: TopicQueues, rows: Rows, partition: int | None) -> Iterator[tuple[int | None, int, int, Any]]:
@@ -214,12 +292,13 @@ def _try_fill(
             taken = rows.fill(batch.writer, *span)
             preparing.check_size(queue.tp.topic, batch.writer.size)
         except BaseException:
-            accumulator.drop(queue, batch)
+            accumulator.drop(batch)
             raise
-        accumulator.end_bulk(queue, batch)
-        if preparing.interceptors:
+        accumulator.publish_closed(queue, batch)
+        if preparing.interceptors and isinstance(rows, RecordRows):
+            acknowledge = preparing.interceptors.acknowledging(queue.tp)
             for index in range(taken):
                 delivery = Delivery(batch, index, batch.base_timestamp, -1, -1)
-                batch.add_callback(delivery, preparing.interceptors.on_acknowledgement)
+                batch.add_callback(delivery, acknowledge)
         preparing.joined(queue.tp)
     return batch, taken

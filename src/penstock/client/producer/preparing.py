@@ -25,7 +25,13 @@ from penstock.client.producer.delivery import Delivery
 from penstock.client.producer.interceptors import Interceptors
 from penstock.client.producer.memory import Ticket
 from penstock.client.producer.partitioner import partition_for_key
-from penstock.client.producer.record import ProducerRecord, read_headers
+from penstock.client.producer.record import (
+    ProducerRecord,
+    check_callback,
+    check_partition,
+    check_timestamp,
+    read_headers,
+)
 from penstock.client.producer.settings import ProducerSettings
 from penstock.client.producer.waits import MemoryWait, Steps, TopicWait
 from penstock.records.kernel import ShortWay
@@ -80,7 +86,7 @@ class Preparing:
             return (yield from self._sending(record, on_delivery))
         except Exception as error:
             if self.interceptors:
-                self.interceptors.on_acknowledgement(None, error)
+                self.interceptors.on_refused(record.topic, record.partition, error)
             raise
 
     def _sending(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> Steps[Delivery]:
@@ -89,6 +95,11 @@ class Preparing:
             raise TypeError(f"a topic's name must be text, not {topic!r}")
         if self.transactions is not None:
             self.transactions.check_can_append()
+        check_partition(record.partition)
+        if record.timestamp_ms is not None:
+            check_timestamp(record.timestamp_ms)
+        if on_delivery is not None:
+            check_callback(on_delivery)
         headers: Any = list(read_headers(record.headers))
         queues = yield from self.knowing(topic, record.partition)
         key = serialized(self.key_serializer, "key", topic, record.key, headers)
@@ -98,16 +109,15 @@ class Preparing:
         if partition is not None and partition >= queues.count:
             queues = yield from self.knowing(topic, partition)
         timestamp = self.time_ms() if record.timestamp_ms is None else record.timestamp_ms
-        callback = self._callback(on_delivery)
         grant: Ticket | None = None
         while True:
-            delivery = self._append(queues, partition, timestamp, key, value, tuple(headers), callback, grant)
-            if delivery is not None:
+            try:
+                delivery = self._append(queues, partition, timestamp, key, value, tuple(headers), on_delivery, grant)
+            finally:
                 if grant is not None:
                     self.accumulator.memory.give_up(grant)
+            if delivery is not None:
                 return delivery
-            if grant is not None:
-                self.accumulator.memory.give_up(grant)
             grant = yield MemoryWait(self._needed(key, value, headers))
 
     def knowing(self, topic: str, partition: int | None) -> Steps[TopicQueues]:
@@ -136,41 +146,27 @@ class Preparing:
     def _partition(self, record: ProducerRecord, key: bytes | None, value: bytes | None) -> int | None:
         """None leaves the choice to the moment of the append."""
         if record.partition is not None:
-            chosen = record.partition
-            source = "the partition"
-        elif self.partitioner is not None:
-            chosen = self.choose(record, key, value)
-            source = "what the partitioner returned"
-        elif key is not None and not self._ignore_keys:
+            return record.partition
+        if self.partitioner is not None:
+            return self.choose(record, key, value)
+        if key is not None and not self._ignore_keys:
             return partition_for_key(key, self.accumulator.topic(record.topic).count)
-        else:
-            return None
-        if not isinstance(chosen, int) or chosen < 0:
-            raise ValueError(f"{source} for topic {record.topic!r} must be a number from 0 on, not {chosen!r}")
-        return chosen
+        return None
 
     def choose(self, record: ProducerRecord, key: bytes | None, value: bytes | None) -> int:
         """What the user's partitioner says."""
         assert self.partitioner is not None
         try:
-            return self.partitioner(record.topic, record.key, key, record.value, value, self._snapshot())
+            chosen = self.partitioner(record.topic, record.key, key, record.value, value, self._snapshot())
         except Exception as error:
             raise ClientError(
                 f"the partitioner failed for a record of topic {record.topic!r}: {type(error).__name__}: {error}"
             ) from error
-
-    def _callback(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
-        if not self.interceptors:
-            return on_delivery
-        acknowledge = self.interceptors.on_acknowledgement
-        if on_delivery is None:
-            return acknowledge
-
-        def both(metadata: Any, error: Any) -> None:
-            acknowledge(metadata, error)
-            on_delivery(metadata, error)
-
-        return both
+        if not isinstance(chosen, int) or chosen < 0:
+            raise ValueError(
+                f"what the partitioner returned for topic {record.topic!r} must be a number from 0 on, not {chosen!r}"
+            )
+        return chosen
 
     def _append(
         self,
@@ -180,7 +176,7 @@ class Preparing:
         key: bytes | None,
         value: bytes | None,
         headers: Sequence[Header],
-        callback: OnDelivery | None,
+        on_delivery: OnDelivery | None,
         grant: Ticket | None,
     ) -> Delivery | None:
         """The record in a batch, a new one if need be; None without memory for that."""
@@ -205,12 +201,17 @@ class Preparing:
                     if batch is None:
                         return None
                     assert batch.writer is not None
-                    index = batch.writer.append(timestamp, key, value, headers)
+                    try:
+                        index = batch.writer.append(timestamp, key, value, headers)
+                    except BaseException:
+                        accumulator.drop(batch)
+                        raise
+                    accumulator.publish(queue, batch)
                     if batch.writer.size >= self._batch_size:
                         queue.close_open()
                     accumulator.wake()
                 assert batch is not None
-                return self._appended(batch, index, timestamp, key, value, callback)
+                return self._appended(batch, index, timestamp, key, value, on_delivery)
 
     def _appended(
         self,
@@ -219,14 +220,16 @@ class Preparing:
         timestamp: int,
         key: bytes | None,
         value: bytes | None,
-        callback: OnDelivery | None,
+        on_delivery: OnDelivery | None,
     ) -> Delivery:
         """Under the queue's lock: nothing of the batch can be sent before its partition has joined the transaction."""
         delivery = Delivery(
             batch, index, timestamp, -1 if key is None else len(key), -1 if value is None else len(value)
         )
-        if callback is not None:
-            batch.add_callback(delivery, callback)
+        if self.interceptors:
+            batch.add_callback(delivery, self.interceptors.acknowledging(batch.tp))
+        if on_delivery is not None:
+            batch.add_callback(delivery, on_delivery)
         self.joined(batch.tp)
         return delivery
 
@@ -242,11 +245,27 @@ def _time_ns(clock: Clock) -> Callable[[], int]:
 
 def serialized(serialize: Serialize, part: str, topic: str, value: Any, headers: Any) -> bytes | None:
     """Bytes; an error tells which part of which topic's record has none."""
+    data: Any
     try:
-        return serialize(topic, value, headers)
+        data = serialize(topic, value, headers)
     except SerializationError as error:
         if type(error) is not SerializationError:
             raise  # a user's own
         told = SerializationError(f"the {part} of a record for topic {topic}: {error.message}", code=error.code)
         told.topic = topic
         raise told from error.__cause__
+    if data is None or isinstance(data, bytes):
+        return data
+    if isinstance(data, (bytearray, memoryview)):
+        return bytes(data)
+    refused = SerializationError(
+        f"the {part} of a record for topic {topic}: {_name_of(serialize)} returned {type(data).__name__} where bytes"
+        " are wanted: have it encode what it returns, such as `json.dumps(value).encode()`"
+    )
+    refused.topic = topic
+    raise refused
+
+
+def _name_of(serialize: Serialize) -> str:
+    given = getattr(serialize, "serde", serialize)
+    return f"the serializer {getattr(given, '__qualname__', type(given).__qualname__)}"

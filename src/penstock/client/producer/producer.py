@@ -9,9 +9,15 @@ Everything a caller does between `send` and an appended record is in `preparing`
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import logging
+import os
+import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+import warnings
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Unpack
 
 from penstock.base.config.declaration import Key
@@ -19,25 +25,29 @@ from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.config import ClientConfig, ClientKind, ProducerOptions, producer_keys
 from penstock.client.config.resolving import Resolving
+from penstock.client.core.bound_loop import check_loop
 from penstock.client.core.client import ClientCore, describe_client
 from penstock.client.core.types import ClusterSnapshot, ConsumerGroupMetadata, OffsetAndMetadata, PartitionInfo
 from penstock.client.errors import ClientClosed, InvalidState, KafkaTimeout
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import OnDelivery
-from penstock.client.producer.bulk import all_rows, sending_rows
-from penstock.client.producer.delivery import BatchDelivery, Delivery
+from penstock.client.producer.bulk import HandedOver, all_rows, sending_rows
+from penstock.client.producer.delivery import BatchDelivery, Delivery, Outcome
 from penstock.client.producer.idempotence import Idempotence
-from penstock.client.producer.interceptors import Interceptors
+from penstock.client.producer.interceptors import Interceptors, resolve_interceptors
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import make_keyless, resolve_partitioner
 from penstock.client.producer.preparing import Preparing
-from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record
+from penstock.client.producer.record import HeadersInput, ProducerRecord, as_record, check_callback, check_timestamp
 from penstock.client.producer.sender import Sender
 from penstock.client.producer.settings import ProducerSettings, read_settings
 from penstock.client.producer.transactions import TransactionManager
+from penstock.client.producer.transactions.verdicts import raise_worse
 from penstock.client.producer.waiting import LoopWaiting
 from penstock.serde.interface import Serialize
 from penstock.serde.resolving import close_serde, default_serialize, resolve_serializer
+
+log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
@@ -65,8 +75,10 @@ class AsyncProducer:
         self._partitioner = resolving.value(
             producer_keys.PARTITIONER_CLASS, lambda: resolve_partitioner(self._partitioner_object), None
         )
+        specs: tuple[object, ...] = self._config[producer_keys.INTERCEPTOR_CLASSES]
+        none: list[object] = []
+        interceptors = resolving.value(producer_keys.INTERCEPTOR_CLASSES, lambda: resolve_interceptors(specs), none)
         resolving.check()
-        interceptors: tuple[object, ...] = self._config[producer_keys.INTERCEPTOR_CLASSES]
         self._interceptors = Interceptors(
             interceptors,
             {name: key.value for name, key in self._config.describe().items()},
@@ -75,19 +87,25 @@ class AsyncProducer:
         self._preparing: Preparing | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._io_thread = 0
+        self._is_loop_running: Callable[[], bool] = lambda: False
+        """For every record, and quicker than to ask which loop runs: a batch of a loop that has ended takes none."""
         self._is_closed = False
+        self._pid = os.getpid()
+        self._has_face = False
+        """A blocking producer stands in front and says by itself what became of it."""
 
     # Life.
 
     async def start(self) -> None:
         """Bind to the running loop. Every method does it by itself; again is no error."""
-        if self._preparing is not None:
-            self._check_open()
-            return
         self._check_open()
+        if self._preparing is not None:
+            self._check_loop()
+            return
         await self._client.start()
         self._loop = asyncio.get_running_loop()
-        self._io_thread = threading.get_ident()
+        self._is_loop_running = self._loop.is_running
+        self._io_thread = io_thread = threading.get_ident()
         settings, clock = self._settings, self._client.ports.clock
         self._accumulator = Accumulator(
             clock=clock,
@@ -95,7 +113,8 @@ class AsyncProducer:
             delivery_timeout_ms=settings.delivery_timeout_ms,
             wake=self._wake,
             make_keyless=lambda: make_keyless(settings, self._client.ports.rng),
-            io_thread=lambda: self._io_thread,
+            # Without `self`: a delivery that somebody keeps must not keep a producer that was dropped.
+            io_thread=lambda: io_thread,
         )
         identity = Idempotence(transactional=settings.transactional_id is not None) if settings.idempotent else None
         self._sender = Sender(self._client, settings, self._accumulator, identity)
@@ -120,6 +139,7 @@ class AsyncProducer:
             partitioner=self._partitioner,
             transactions=self._transactions,
         )
+        _open.add(self)
 
     async def close(self, timeout: float | None = None) -> None:
         """Send what waits, for up to `timeout` seconds (None: as long as it takes), then end.
@@ -128,6 +148,7 @@ class AsyncProducer:
         """
         if self._is_closed:
             return
+        self._check_loop()
         self._is_closed = True
         if self._preparing is not None:
             self._preparing.short_way.is_open = False
@@ -151,11 +172,46 @@ class AsyncProducer:
         if self._transactions is not None:
             left = None if deadline is None else max(deadline - self._client.ports.clock.monotonic(), 0.0) * 1000
             await self._transactions.close(left)
+        self._fail_unsent("the producer was closed before the record was sent: close it later, or with more time")
+
+    async def abandon(self) -> None:
+        """End without sending anything more, because nobody has the producer any longer: nobody may wait for ever."""
+        self._is_closed = True
+        try:
+            if self._preparing is not None:
+                self._fail_unsent(_DROPPED)
+        finally:
+            await self._client.close()
+
+    def _fail_unsent(self, why: str) -> None:
         self._accumulator.closed = True
         self._sender.close()
-        self._sender.fail_all(
-            ClientClosed("the producer was closed before the record was sent: close it later, or with more time")
-        )
+        self._sender.fail_all(ClientClosed(why))
+
+    def __del__(self) -> None:
+        if sys.is_finalizing() or not getattr(self, "_is_mine", False):
+            return
+        warnings.warn(f"{self!r} was not closed: use `async with`, or await close()", ResourceWarning, stacklevel=2)
+        self._tell_lost("was dropped without close()")
+
+    @property
+    def _is_mine(self) -> bool:
+        """Whether it was started in this process, and nobody else says how it ends."""
+        return self._preparing is not None and not self._is_closed and not self._has_face and self._pid == os.getpid()
+
+    def _tell_lost(self, what: str) -> None:
+        """The loop has ended without `close`: say what is lost, and let nobody wait for it."""
+        batches = self._accumulator.incomplete
+        self._is_closed = True
+        if batches:
+            log.error(
+                "%s %s, and %d records with it that were not written: use `async with`, or await close()",
+                describe_client(self._client),
+                what,
+                sum(batch.record_count for batch in batches),
+            )
+        for batch in batches:
+            self._accumulator.finish(batch, Outcome(error=ClientClosed(_DROPPED)))
 
     def __repr__(self) -> str:
         state = "closed" if self._client.is_closed else "open"
@@ -192,11 +248,16 @@ class AsyncProducer:
         `on_delivery(metadata | None, error | None)` is called in the I/O thread when the record is written or failed.
         """
         preparing = self._preparing
-        if preparing is None or self._is_closed:
+        if preparing is None or self._is_closed or not self._is_loop_running():
             preparing = await self._ready()
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
+        if on_delivery is not None:
+            check_callback(on_delivery)
         delivery = preparing.try_send(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if delivery is not None:
             return delivery
+        self._check_loop()
         record = as_record(topic, value, key, partition, timestamp_ms, headers)
         return await self._waiting.drive(preparing.sending(record, on_delivery))
 
@@ -205,13 +266,21 @@ class AsyncProducer:
 
         `records` is an iterable of values, (key, value) pairs or `ProducerRecord`s, or an Arrow table or record batch
         with the column value, and key, timestamp, headers and partition where wanted. Keys, serializers, partitioners
-        and interceptors work as in `send`; waits as `send` does, for each batch.
+        and interceptors work as in `send`; waits as `send` does, for each batch. A frame of pandas or polars is taken
+        as the Arrow table that it says it is.
+
+        When it raises half-way, batches before that were handed over and go their way: the error, whatever its type,
+        has them in its attribute `deliveries`, the list that would have been returned so far.
         """
         preparing = await self._ready()
-        deliveries: list[BatchDelivery] = []
-        for rows in all_rows(preparing, topic, records):
-            deliveries += await self._waiting.drive(sending_rows(preparing, topic, rows, partition))
-        return deliveries
+        deliveries = HandedOver()
+        try:
+            for rows in all_rows(preparing, topic, records, partition):
+                await self._waiting.drive(sending_rows(preparing, topic, rows, partition, deliveries))
+        except BaseException as error:
+            deliveries.attach(error)
+            raise
+        return list(deliveries)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything handed over so far and wait until its end is known. KafkaTimeout after `timeout` seconds."""
@@ -265,15 +334,21 @@ class AsyncProducer:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer]:
-        """`async with producer.transaction(): ...` commits at the end, and aborts when the block raises."""
+        """`async with producer.transaction(): ...` commits at the end; aborts when the block or the commit raises.
+
+        What was raised is raised on, and the next transaction may begin; but where the abort finds that the producer is
+        of no further use (another one has taken over), that is raised, as the error is only its consequence.
+        """
         await self.begin_transaction()
         try:
             yield self
-        except BaseException:
-            with contextlib.suppress(KafkaError):
+            await self.commit_transaction()
+        except BaseException as error:
+            try:
                 await self.abort_transaction()
+            except KafkaError as found:
+                raise_worse(error, found)
             raise
-        await self.commit_transaction()
 
     async def _manager(self) -> TransactionManager:
         await self._ready()
@@ -287,18 +362,20 @@ class AsyncProducer:
         if self._is_closed:
             raise ClientClosed("the producer was closed: make a new one")
 
+    def _check_loop(self) -> None:
+        check_loop(self._loop, f"the producer {self._client.client_id}")
+
     async def _ready(self) -> Preparing:
-        if self._preparing is None or self._is_closed:
-            await self.start()
+        await self.start()
         assert self._preparing is not None
         return self._preparing
 
     def _wake(self) -> None:
         assert self._loop is not None
-        if threading.get_ident() == self._io_thread:
-            self._loop.call_soon(self._sender.run_round)
-            return
         try:
+            if threading.get_ident() == self._io_thread:
+                self._loop.call_soon(self._sender.run_round)
+                return
             self._loop.call_soon_threadsafe(self._sender.run_round)
         except RuntimeError:
             raise ClientClosed("the producer's event loop was closed: make a new producer") from None
@@ -309,6 +386,24 @@ class AsyncProducer:
             known = info is not None and info.error is ErrorCode.NONE
             queues.update(len(info.partitions) if known and info else 0, snapshot.available_partitions(name))
         self._accumulator.wake()
+
+
+_DROPPED = (
+    "the producer was dropped without close() before the record was known to be written: keep the producer until the"
+    " delivery has ended, with `with` or close()"
+)
+
+_open: weakref.WeakSet[AsyncProducer] = weakref.WeakSet()
+
+
+def _tell_of_open_producers() -> None:
+    for producer in list(_open):
+        # Where the loop is still open, somebody may close the producer yet, at the end of Python too.
+        if producer._is_mine and producer._loop is not None and producer._loop.is_closed():
+            producer._tell_lost("was not closed when Python ended")
+
+
+atexit.register(_tell_of_open_producers)
 
 
 def _serializer(config: ClientConfig, key: Key[Any], resolving: Resolving) -> Serialize:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 HeaderValue: TypeAlias = bytes | str | None
 HeadersInput: TypeAlias = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]]
@@ -45,12 +45,46 @@ def as_record(
     )
 
 
+TIMESTAMP_MAX: Final = (1 << 63) - 1
+
+
+def check_timestamp(timestamp_ms: object) -> None:
+    """TypeError or ValueError unless a record can have this timestamp."""
+    if not isinstance(timestamp_ms, int):
+        raise TypeError(
+            f"timestamp_ms must be a whole number of milliseconds since the epoch, not {timestamp_ms!r}: of a datetime"
+            " take int(when.timestamp() * 1000)"
+        )
+    if not 0 <= timestamp_ms <= TIMESTAMP_MAX:
+        raise ValueError(f"timestamp_ms must be milliseconds from 0 to {TIMESTAMP_MAX}, not {timestamp_ms}")
+
+
+def check_partition(partition: object) -> None:
+    """TypeError or ValueError unless this can be a partition's number, or None."""
+    if partition is None:
+        return
+    if not isinstance(partition, int):
+        raise TypeError(f"partition must be a number or None, not {partition!r}")
+    if partition < 0:
+        raise ValueError(f"partition must be a number from 0 on, not {partition}")
+
+
+def check_callback(on_delivery: object) -> None:
+    """TypeError unless this can be called at the end of a record."""
+    if not callable(on_delivery):
+        raise TypeError(f"on_delivery must be a function of (metadata, error), not {on_delivery!r}")
+
+
 def read_headers(headers: HeadersInput | None) -> Headers:
     """Headers as the kernel takes them. TypeError for anything else."""
     if not headers:
         return ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple([_read_header(name, value) for name, value in pairs])
+    try:
+        named = [(name, value) for name, value in pairs]
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"headers must be a mapping, or pairs of a name and a value, not {headers!r}") from error
+    return tuple([_read_header(name, value) for name, value in named])
 
 
 def _read_header(name: object, value: object) -> tuple[str, bytes | None]:

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.client.core.client import ClientCore
 from penstock.client.core.types import Node
-from penstock.client.errors import ClientError, KafkaTimeout, code_of, error_for, is_retriable
+from penstock.client.errors import ClientError, KafkaTimeout, error_for, is_retriable
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.delivery import Outcome
@@ -74,7 +74,7 @@ class Settling:
         if batch.outcome is None and not answer.error_code:
             self._complete(batch, answer.base_offset, answer.log_append_time_ms)
             return
-        code = code_of(answer.error_code)
+        code = ErrorCode.of(answer.error_code)
         if batch.outcome is not None:
             if code is ErrorCode.NONE and self._identity is not None:
                 self._identity.completed(batch, answer.base_offset)

@@ -169,12 +169,6 @@ class CoordinatorRuntime(Generic[S]):
         timeout_ms = self._write_timeout_ms if timeout_ms is None else timeout_ms
         return hosted.write(name, operation, timeout_ms, producer or NO_PRODUCER)
 
-    def write_all(
-        self, name: str, operation: Operation[S, R], timeout_ms: int | None = None
-    ) -> list[asyncio.Future[R]]:
-        """The same operation on every shard that is active."""
-        return [self.write(partition, name, operation, timeout_ms) for partition in self.active_partitions()]
-
     def complete_transaction(
         self,
         partition: int,

@@ -1,6 +1,6 @@
 """State that remembers how it was, as far back as the last committed record.
 
-Every write to a `TimelineDict` or `TimelineValue` belongs to the log offset that is being replayed (`timeline.now`).
+Every write to a `TimelineDict` belongs to the log offset that is being replayed (`timeline.now`).
 There are two views: the newest, which operations work on, and the committed, which answers are read from. `commit(end)`
 makes all writes below the offset `end` part of the committed view; `rollback(end)` undoes those at `end` and above.
 
@@ -135,9 +135,6 @@ class TimelineDict(Generic[K, V]):
     def keys_committed(self) -> Iterator[K]:
         return (key for key, _ in self.items_committed())
 
-    def len_committed(self) -> int:
-        return sum(1 for _ in self.items_committed())
-
     # -- Writing, only while a record is replayed --------------------------------------------------------------------
 
     def set(self, key: K, value: V) -> None:
@@ -186,23 +183,3 @@ class TimelineDict(Generic[K, V]):
             self._newest.pop(key, None)
         else:
             self._newest[key] = old
-
-
-class TimelineValue(Generic[V]):
-    """One value with a newest and a committed view."""
-
-    __slots__ = ("_cells", "_initial")
-
-    def __init__(self, timeline: Timeline, initial: V) -> None:
-        self._cells: TimelineDict[None, V] = TimelineDict(timeline)
-        self._initial = initial
-
-    def get(self) -> V:
-        return self._cells._newest.get(None, self._initial)
-
-    def get_committed(self) -> V:
-        value: V | None = self._cells.get_committed(None, self._initial)
-        return value  # type: ignore[return-value]  # V may itself include None
-
-    def set(self, value: V) -> None:
-        self._cells.set(None, value)

@@ -206,17 +206,10 @@ def _codes(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartition, 
         codes = found.setdefault(marker.producer_id, {})
         for topic in marker.topics:
             for each in topic.partitions:
-                codes[TopicPartition(topic.name, each.partition_index)] = _known(each.error_code)
+                codes[TopicPartition(topic.name, each.partition_index)] = ErrorCode.of(each.error_code)
     return found
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:
     if not waiting.done():
         waiting.set_result(None)
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -385,13 +385,6 @@ class LogManager:
         for found in self.logs:
             found.producers.set_expiration_ms(settings.producer_id_expiration_ms)
 
-    def reconfigure(self, topic: str) -> None:
-        """The topic's configuration has changed."""
-        config = self._log_config_for(topic)
-        for found in self.logs:
-            if found.topic_partition.topic == topic:
-                found.update_config(config)
-
     # -- Duties ----------------------------------------------------------------------------------------------------
 
     def start_background(self) -> None:

@@ -207,10 +207,6 @@ class ProducerStateManager:
         """The lowest offset of an open transaction, whatever is replicated."""
         return next(iter(self._ongoing)) if self._ongoing else None
 
-    def has_ongoing_transaction(self, producer_id: int) -> bool:
-        entry = self._producers.get(producer_id)
-        return entry is not None and entry.current_txn_first_offset >= 0
-
     def last_stable_offset(self, completed: CompletedTransaction) -> int:
         """The last stable offset as it will be once `completed` is, for the transaction index."""
         for first_offset, producer_id in self._ongoing.items():
@@ -322,10 +318,6 @@ class ProducerStateManager:
     def latest_snapshot_offset(self) -> int | None:
         return max(self._snapshots, default=None)
 
-    @property
-    def oldest_snapshot_offset(self) -> int | None:
-        return min(self._snapshots, default=None)
-
     def reload_snapshots(self) -> None:
         """Look again which snapshot files are there."""
         names = self._files.list_directory(self.directory) if self._files.is_directory(self.directory) else []
@@ -368,10 +360,6 @@ class ProducerStateManager:
             strays.pop()
         for offset in strays:
             self._delete_snapshot(offset)
-
-    def delete_snapshots_before(self, offset: int) -> None:
-        for snapshot in [snapshot for snapshot in self._snapshots if snapshot < offset]:
-            self._delete_snapshot(snapshot)
 
     def rename_snapshot_for_deletion(self, offset: int) -> str | None:
         """Rename the snapshot of a segment that is being deleted to `.deleted`; its new path, None without one."""

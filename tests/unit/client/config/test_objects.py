@@ -50,7 +50,7 @@ def test_a_consumer_refuses(client: Any, options: dict[str, Any], key: str, reme
         ({"partitioner": object()}, "partitioner.class", "give a function of (topic"),
         ({"partitioner": "com.example.Mine"}, "partitioner.class", "give a function of (topic"),
         ({"partitioner": NeedsArguments}, "partitioner.class", "without arguments"),
-        ({"partitioner": "RoundRobinPartitioner"}, "partitioner.class", "penstock.partitioner.keyless"),
+        ({"partitioner": "consistent_random"}, "partitioner.class", "zlib.crc32(key_bytes"),
     ],
 )
 @pytest.mark.parametrize("client", [penstock.Producer, aio.Producer], ids=["blocking", "aio"])

@@ -95,6 +95,14 @@ def test_a_commit_stops_before_what_an_iterator_has_not_given(subscription: Subs
     assert subscription.all_consumed() == {A0: OffsetAndMetadata(4), A1: OffsetAndMetadata(20)}
 
 
+def test_a_commit_never_goes_past_a_position_that_was_sought(subscription: SubscriptionState) -> None:
+    """A loop's record is in hand, and the user has gone back behind it."""
+    subscription.assign([A0])
+    subscription.seek(A0, 2)
+    subscription.unread = lambda: {A0: 4}
+    assert subscription.all_consumed() == {A0: OffsetAndMetadata(2)}
+
+
 def test_partitions_about_to_go_are_not_fetched(subscription: SubscriptionState) -> None:
     subscription.subscribe(["a"])
     subscription.assigned([A0])

@@ -57,6 +57,7 @@ class Fixture:
             assert batch.writer is not None
             for _ in range(records):
                 batch.writer.append(0, None, b"v")
+            self.accumulator.publish(queue, batch)
             self.accumulator.wake()
         return batch
 
@@ -160,9 +161,11 @@ def test_pieces_stand_where_the_batch_stood() -> None:
 
 def test_a_dropped_batch_leaves_no_trace() -> None:
     world = Fixture()
-    batch = world.begin()
     with world.queue.lock:
-        world.accumulator.drop(world.queue, batch)
+        batch = world.accumulator.begin(world.queue, 1_000, 1_000, None)
+        assert batch is not None
+        assert world.memory.free_bytes == 9_000
+        world.accumulator.drop(batch)
     assert world.memory.free_bytes == 10_000
     assert not world.queue.batches
     assert world.accumulator.incomplete == []

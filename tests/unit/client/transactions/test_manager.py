@@ -293,3 +293,53 @@ def test_each_transaction_speaks_the_version_that_the_cluster_has_then() -> None
         assert manager.transaction_version == 1
 
     run(test)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_abort_gives_up_offsets_that_are_refused_again_and_again(version: int) -> None:
+    async def test() -> None:
+        manager, core, _ = await made(version)
+        await manager.begin()
+        core.script[ApiKey.TXN_OFFSET_COMMIT].extend([E.UNKNOWN_TOPIC_OR_PARTITION] * 100_000)
+        with pytest.raises(KafkaTimeout, match=r"TXN_OFFSET_COMMIT: .*UNKNOWN_TOPIC_OR_PARTITION"):
+            await manager.send_offsets({P0: 1}, GROUP, 50)
+        await manager.abort()
+        core.script.clear()
+        assert core.names()[-1] == "END_TXN"
+        await manager.begin()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "group", "message"),
+    [
+        ({P0: 1}, None, "group_metadata must be"),
+        ([P0], "g", "offsets must be a mapping"),
+        ({"t": 1}, "g", "TopicPartitions as keys"),
+        ({P0: "1"}, "g", "must be a number or an OffsetAndMetadata"),
+        ({P0: -1}, "g", "from 0 on"),
+    ],
+)
+def test_bad_offsets_are_refused_at_the_call(offsets: Any, group: Any, message: str) -> None:
+    async def test() -> None:
+        manager, core, _ = await made(2)
+        await manager.begin()
+        with pytest.raises((TypeError, ValueError), match=message):
+            await manager.send_offsets(offsets, group)
+        await manager.commit()
+        assert core.names() == ["INIT_PRODUCER_ID"]
+
+    run(test)
+
+
+def test_abort_waits_until_the_coordinator_knows_the_transaction() -> None:
+    async def test() -> None:
+        manager, core, _ = await made(1)
+        await manager.begin()
+        core.script[ApiKey.ADD_PARTITIONS_TO_TXN].extend([E.CONCURRENT_TRANSACTIONS] * 3)
+        await append(manager)
+        await manager.abort()
+        assert core.names() == ["INIT_PRODUCER_ID", *["ADD_PARTITIONS_TO_TXN"] * 4, "END_TXN"]
+
+    run(test)

@@ -35,8 +35,6 @@ def test_an_empty_cache_knows_nothing(tmp_path: Path) -> None:
     assert cache.latest_epoch is None
     assert cache.end_offset_for(0, 10) == UNDEFINED
     assert cache.earliest_entry is None
-    assert cache.latest_entry is None
-    assert cache.epoch_for_offset(5) is None
 
 
 def test_an_undefined_epoch_is_answered_as_undefined(tmp_path: Path) -> None:
@@ -128,9 +126,7 @@ def test_truncation_from_the_start(tmp_path: Path, start_offset: int, kept: list
 
 def test_neighbours(tmp_path: Path) -> None:
     cache = make_cache(tmp_path, (2, 6), (4, 8))
-    assert [cache.previous_epoch(epoch) for epoch in (2, 3, 4, 9)] == [None, 2, 2, 4]
     assert [cache.next_epoch(epoch) for epoch in (0, 2, 3, 4)] == [2, 4, 4, None]
-    assert [cache.epoch_for_offset(offset) for offset in (5, 6, 7, 8, 99)] == [None, 2, 2, 4, 4]
 
 
 def test_changes_are_pending_until_written(tmp_path: Path) -> None:

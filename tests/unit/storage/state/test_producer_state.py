@@ -147,12 +147,11 @@ def test_a_transaction_is_unstable_until_its_marker_is_replicated(state: Produce
     first_offset = append(state, make_header(0, transactional=True))
     append(state, make_header(1, transactional=True))
     assert state.first_unstable_offset == first_offset == 1
-    assert state.has_ongoing_transaction(1)
+    assert state.first_undecided_offset == 1
     completed = mark(state, make_marker())
     assert completed == CompletedTransaction(1, 1, 3, False)
     assert state.last_stable_offset(completed) == 4
     state.complete(completed)
-    assert not state.has_ongoing_transaction(1)
     assert state.first_undecided_offset is None
     assert state.first_unstable_offset == 1
     state.on_high_watermark_updated(3)
@@ -346,12 +345,12 @@ def test_snapshots_go_with_their_segments(tmp_path: Path) -> None:
         state.take_snapshot(offset)
     assert state.rename_snapshot_for_deletion(2) == str(tmp_path / "00000000000000000002.snapshot.deleted")
     assert state.rename_snapshot_for_deletion(3) is None
-    state.delete_snapshots_before(7)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
         "00000000000000000002.snapshot.deleted",
+        "00000000000000000004.snapshot",
         "00000000000000000007.snapshot",
     ]
-    assert (state.oldest_snapshot_offset, state.latest_snapshot_offset) == (7, 7)
+    assert (state.snapshot_offsets, state.latest_snapshot_offset) == ([4, 7], 7)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ class FetchBuffer:
         """Partitions that have something, the next one to be taken from first."""
         self.drained = 0
         """Fetches used up so far: when it grows, there is room for more."""
+        self.taken_from: dict[TopicPartition, int] = {}
+        """Where partitions stood before something was taken of them; whoever takes clears it first."""
 
     # Fetching.
 
@@ -148,6 +150,8 @@ class FetchBuffer:
             if state is None or state.generation != self._queues[partition].generation:
                 self.drop(partition)
             elif state.is_fetchable:
+                assert state.position is not None
+                self.taken_from.setdefault(partition, state.position.offset)
                 yield partition, state
 
     def _drained(self, partition: TopicPartition, queue: PartitionQueue) -> None:

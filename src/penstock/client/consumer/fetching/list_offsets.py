@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
@@ -153,7 +153,3 @@ def _collect(
     if isinstance(result, NetworkError | KafkaError) and is_retriable(result):
         return result
     raise result
-
-
-def as_timestamps(offsets: Mapping[TopicPartition, Any], timestamp: int) -> dict[TopicPartition, int]:
-    return dict.fromkeys(offsets, timestamp)

@@ -8,7 +8,6 @@ from uuid import UUID
 from penstock.client.consumer.fetching.session import SessionFetch
 from penstock.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
-FETCH_VERSION_MIN: Final = 4
 FETCH_VERSION_BY_NAME_MAX: Final = 12
 """From 13 on topics are named by their ids."""
 

@@ -20,7 +20,7 @@ from penstock.client.consumer.group.offsets_wire import (
 )
 from penstock.client.core.client import ClientCore
 from penstock.client.core.types import ConsumerGroupMetadata, CoordinatorKind, OffsetAndMetadata
-from penstock.client.errors import InvalidState, KafkaTimeout, UnsupportedByBroker, code_of, error_for, is_retriable
+from penstock.client.errors import InvalidState, KafkaTimeout, UnsupportedByBroker, error_for, is_retriable
 from penstock.network.errors import UnsupportedVersion
 from penstock.network.versions import VERSION_MAX
 from penstock.protocol.apis import ApiKey
@@ -89,7 +89,7 @@ class CoordinatorOffsets:
         self, codes: Mapping[TopicPartition, int], identity: ConsumerGroupMetadata, node: int, refused: Refused
     ) -> KafkaError | None:
         """The error of the whole request: one that cannot be cured before one that can."""
-        failed = {partition: code_of(code) for partition, code in codes.items() if code}
+        failed = {partition: ErrorCode.of(code) for partition, code in codes.items() if code}
         if not failed:
             return None
         partition, code = min(failed.items(), key=lambda item: (item[1].retriable, item[0]))
@@ -122,7 +122,7 @@ class CoordinatorOffsets:
             error = self._read(fetch_code(answer), fetched_offsets(answer, ids), found)
             if error is None:
                 return found
-            if not is_retriable(error) or code_of(error.code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if not is_retriable(error) or ErrorCode.of(error.code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise error
             attempt.failed(error)
         raise AssertionError("a retry ends by returning or raising")

@@ -21,7 +21,6 @@ from penstock.client.consumer.group.timing import HeartbeatTimer
 from penstock.client.consumer.signal import Signal
 from penstock.client.core.client import ClientCore
 from penstock.client.core.types import CoordinatorKind
-from penstock.client.errors import code_of
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 
@@ -126,7 +125,7 @@ class Heartbeats:
         self._answered(answer.error_code, identity)
 
     def _answered(self, number: int, identity: Identity) -> None:
-        code = code_of(number)
+        code = ErrorCode.of(number)
         # Any answer for this member shows that the coordinator knows it still, a rebalance included.
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
             self._timer.heard(self._now())

@@ -39,7 +39,7 @@ from penstock.client.consumer.group.events import (
     SyncAnswered,
     Wake,
 )
-from penstock.client.errors import ClientError, code_of, error_for
+from penstock.client.errors import ClientError, error_for
 
 
 class State(enum.Enum):
@@ -198,7 +198,7 @@ class Machine:
         return [Wake()]
 
     def _exchange_refused(self, number: int) -> list[Effect]:
-        code = code_of(number)
+        code = ErrorCode.of(number)
         if code is ErrorCode.FENCED_INSTANCE_ID:
             return self._fenced()
         self._back_to_unjoined("the join was refused: " + code.name)
@@ -230,7 +230,7 @@ class Machine:
         return []
 
     def _refused(self, event: Refused) -> list[Effect]:
-        code = code_of(event.code)
+        code = ErrorCode.of(event.code)
         if code in _COORDINATOR_GONE:
             return [ForgetCoordinator()]
         if event.identity != self.identity or self.state not in SETTLED:

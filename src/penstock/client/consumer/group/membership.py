@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from penstock.base.types import TopicPartition
 from penstock.client.config import consumer_keys
 from penstock.client.consumer.assignors.base import RebalanceProtocol
 from penstock.client.consumer.assignors.catalogue import common_protocol, resolve_assignors
+from penstock.client.consumer.closing import in_turn
 from penstock.client.consumer.commits import Commits
 from penstock.client.consumer.group.coordinator_offsets import MOVED_ON
 from penstock.client.consumer.group.events import (
@@ -162,12 +163,13 @@ class GroupMembership:
     async def close(self, deadline: float, *, leave_group: bool = True) -> None:
         """Tell the listener, then the coordinator; a static member keeps its place."""
         await self._stop_exchange()
+        steps: list[Callable[[], Awaitable[object]]] = []
+        if self._subscription.uses_group:
+            steps += [self._give_up_all, lambda: self._commits.drain(deadline)]
+        if leave_group:
+            steps.append(lambda: self._leave("the consumer was closed", deadline))
         try:
-            if self._subscription.uses_group:
-                await self._give_up_all()
-                await self._commits.drain(deadline)
-            if leave_group:
-                await self._leave("the consumer was closed", deadline)
+            await in_turn(*steps)
         finally:
             await self._heartbeats.close()
         self._teller.raise_error()

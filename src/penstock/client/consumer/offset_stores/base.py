@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from penstock.base.types import TopicPartition
 from penstock.client.core.client import ClientCore
 from penstock.client.core.types import OffsetAndMetadata
+from penstock.client.errors import InvalidState
 from penstock.records.record import ConsumerRecord
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -36,6 +37,11 @@ class StoreCaller:
     async def load(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         wanted = list(partitions)
         found = await self._call(self._store.load, group, wanted)
+        if not isinstance(found, Mapping):
+            raise InvalidState(
+                f"load() of the offset store {self._store!r} gave {found!r}: it is to give a dict of partition to "
+                "OffsetAndMetadata, an empty one when it has no offsets"
+            )
         return {tp: _as_offset(found[tp]) for tp in wanted if found.get(tp) is not None}
 
     async def save(self, group: str, offsets: Offsets) -> None:
@@ -69,4 +75,8 @@ def copy_offsets(
 
 
 def _as_offset(value: OffsetAndMetadata | int) -> OffsetAndMetadata:
-    return OffsetAndMetadata(value) if isinstance(value, int) else OffsetAndMetadata(*value)
+    if isinstance(value, int):
+        return OffsetAndMetadata(value)
+    if isinstance(value, tuple | list) and value and isinstance(value[0], int):
+        return OffsetAndMetadata(*value)
+    raise InvalidState(f"an offset store gave {value!r} as an offset: give OffsetAndMetadata, or a number")

@@ -29,6 +29,8 @@ class ParallelConsumer:
     def __init__(
         self, consumer: Consumer, handler: Callable[[ConsumerRecord], Any], **options: Unpack[ParallelOptions]
     ) -> None:
+        if not isinstance(consumer, Consumer):
+            raise TypeError(f"consumer is a penstock.Consumer, not {consumer!r}")
         self._thread = consumer._thread
         self._core = AsyncParallelConsumer(consumer._core, handler, **options)
 

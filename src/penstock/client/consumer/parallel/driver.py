@@ -11,7 +11,6 @@ some records be handled twice.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Literal
@@ -19,8 +18,16 @@ from typing import Any, Literal
 from penstock.base.errors import KafkaError
 from penstock.base.ports import Timer
 from penstock.base.types import TopicPartition
-from penstock.client.config import consumer_keys
+from penstock.client.consumer.arguments import Topics, as_topics
 from penstock.client.consumer.consumer import AsyncConsumer
+from penstock.client.consumer.parallel.checking import (
+    as_order,
+    check_commits_by_hand,
+    check_counts,
+    check_handler,
+    checked_on_failure,
+    is_async,
+)
 from penstock.client.consumer.parallel.frontier import Frontier
 from penstock.client.consumer.parallel.policy import FailurePolicy, HandlerFailed, OnFailure
 from penstock.client.consumer.parallel.scheduling import Order, Scheduler, Work
@@ -48,7 +55,7 @@ class AsyncParallelConsumer:
         consumer: AsyncConsumer,
         handler: Callable[[ConsumerRecord], Any],
         *,
-        topics: Iterable[str] | None = None,
+        topics: Topics | None = None,
         workers: int = 8,
         order: Literal["key", "partition", "unordered"] | Order = "key",
         executor: Literal["threads", "tasks"] | None = None,
@@ -60,18 +67,20 @@ class AsyncParallelConsumer:
         drain_timeout_ms: float = 30_000.0,
     ) -> None:
         check_commits_by_hand(consumer)
-        if workers < 1 or pending_max < workers:
-            raise ValueError("workers must be at least 1, and pending_max at least as many")
+        check_handler(handler, executor)
+        check_counts(workers=workers, pending_max=pending_max, retries=retries)
         self._consumer: AsyncConsumer = consumer
         self._handler = handler
-        self._topics = None if topics is None else list(topics)
+        self._topics = None if topics is None else as_topics(topics)
         self._count = workers
-        self._threads = (executor or ("tasks" if inspect.iscoroutinefunction(handler) else "threads")) == "threads"
-        self._policy = FailurePolicy(retries=retries, retry_backoff_ms=retry_backoff_ms, on_failure=on_failure)
+        self._threads = (executor or ("tasks" if is_async(handler) else "threads")) == "threads"
+        self._policy = FailurePolicy(
+            retries=retries, retry_backoff_ms=retry_backoff_ms, on_failure=checked_on_failure(on_failure)
+        )
         self._pending_max = pending_max
         self._commit_interval_s = commit_interval_ms / 1000
         self._drain_timeout_s = drain_timeout_ms / 1000
-        self._scheduler = Scheduler(Order(order))
+        self._scheduler = Scheduler(as_order(order))
         self._frontiers: dict[TopicPartition, Frontier] = {}
         self._retrying: dict[Work, Timer] = {}
         self._paused: set[TopicPartition] = set()
@@ -93,10 +102,9 @@ class AsyncParallelConsumer:
             raise InvalidState("this ParallelConsumer runs already, or did: make a new one")
         loop = asyncio.get_running_loop()
         self._workers = self._make_workers()
-        if self._topics is not None:
-            self._consumer.subscribe(self._topics, listener=_Listener(self))
-        elif self._consumer.subscription():
-            self._consumer.subscribe(self._consumer.subscription(), listener=_Listener(self))
+        topics = self._topics if self._topics is not None else self._consumer._subscribed_to
+        if topics:
+            self._consumer.subscribe(topics, listener=_Listener(self))
         next_commit = loop.time() + self._commit_interval_s
         try:
             while not self._stopping:
@@ -294,10 +302,3 @@ class _Listener:
 
     async def on_lost(self, consumer: Any, partitions: Collection[TopicPartition]) -> None:
         self._parallel.lost(partitions)
-
-
-def check_commits_by_hand(consumer: AsyncConsumer) -> None:
-    if consumer.config[consumer_keys.ENABLE_AUTO_COMMIT]:
-        raise InvalidState(
-            "the consumer commits by itself, past records that are not finished: make it with enable_auto_commit=False"
-        )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, TypedDict
 
+from penstock.client.consumer.arguments import Topics
 from penstock.client.consumer.parallel.policy import OnFailure
 from penstock.client.consumer.parallel.scheduling import Order
 
 
 class ParallelOptions(TypedDict, total=False):
-    topics: Iterable[str] | None
+    topics: Topics | None
     workers: int
     order: Literal["key", "partition", "unordered"] | Order
     executor: Literal["threads", "tasks"] | None

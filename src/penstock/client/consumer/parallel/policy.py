@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class FailurePolicy:
         """In a worker thread: the handler, and on its last failure what was given for that."""
         work.attempt += 1
         try:
-            handler(work.record)
+            _check_done(handler(work.record))
         except Exception as error:  # the user's own handler: what to do with any failure is what the policy is for
             if not self._last_word(work):
                 raise
@@ -79,3 +80,10 @@ class FailurePolicy:
             record.topic, record.partition, record.offset, work.attempt, exc_info=error,
         )  # fmt: skip
         return True
+
+
+def _check_done(answer: object) -> None:
+    """A lambda around a coroutine function looks plain: what it gives would be dropped, and the record lost."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("the handler gave a coroutine to a thread, where nobody awaits it: give executor='tasks'")

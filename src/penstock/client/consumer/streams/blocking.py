@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from penstock.client.consumer.arguments import Topics
 from penstock.client.consumer.streams.buffer import StreamBuffer
 from penstock.client.consumer.streams.driver import AsyncMessageStreams, no_record
 from penstock.client.core.face import BlockingFace, documented_by
@@ -59,12 +60,13 @@ class MessageStreams(BlockingFace):
         config: Mapping[str, object] | None = None,
         /,
         *,
-        topics: str | Iterable[str],
+        topics: Topics,
         streams: int = 1,
         queue_max: int = 1_000,
         **options: Unpack[ConsumerOptions],
     ) -> None:
         core = AsyncMessageStreams(config, topics=topics, streams=streams, queue_max=queue_max, **options)
+        core.consumer._has_face = True
         self._streams = tuple(MessageStream(number, buffer) for number, buffer in enumerate(core.buffers))
         super().__init__(core, name="penstock message streams")
         try:
@@ -81,6 +83,10 @@ class MessageStreams(BlockingFace):
 
     def __len__(self) -> int:
         return len(self._streams)
+
+    def _disconnect(self) -> Callable[[], Coroutine[Any, Any, object]]:
+        self._core.consumer._tell_dropped()
+        return self._core.consumer._core.close
 
     @documented_by(AsyncMessageStreams.commit)
     def commit(self) -> None:

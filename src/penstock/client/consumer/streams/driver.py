@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from penstock.base.errors import KafkaError
 from penstock.base.types import TopicPartition
 from penstock.client.config import ClientConfig, ClientKind, consumer_keys
+from penstock.client.consumer.arguments import Topics, as_topics
 from penstock.client.consumer.consumer import AsyncConsumer
 from penstock.client.consumer.streams.buffer import StreamBuffer
 from penstock.client.consumer.streams.routing import StreamRouting
@@ -74,7 +75,7 @@ class AsyncMessageStreams:
         config: Mapping[str, object] | None = None,
         /,
         *,
-        topics: str | Iterable[str],
+        topics: Topics,
         streams: int = 1,
         queue_max: int = 1_000,
         **options: Unpack[ConsumerOptions],
@@ -82,7 +83,7 @@ class AsyncMessageStreams:
         if streams < 1 or queue_max < 1:
             raise ValueError("streams and queue_max must be at least 1")
         wanted = ClientConfig(ClientKind.CONSUMER, config, options)
-        self._topics = topics if isinstance(topics, str) else list(topics)
+        self._topics = as_topics(topics)
         self._commits = wanted[consumer_keys.ENABLE_AUTO_COMMIT]
         self._interval_s = wanted[consumer_keys.AUTO_COMMIT_INTERVAL_MS] / 1000
         self._poll_max = wanted[consumer_keys.MAX_POLL_RECORDS]

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from penstock.base.errors import ErrorCode
 from penstock.base.types import TopicPartition
 from penstock.client.core.types import ConsumerGroupMetadata, CoordinatorKind, OffsetAndMetadata
-from penstock.client.errors import ClientError, code_of
+from penstock.client.errors import ClientError, TransactionAborted
 from penstock.client.producer.transactions.calls import CoordinatorCalls
 from penstock.client.producer.transactions.machine import TransactionMachine
 from penstock.client.producer.transactions.requests import (
@@ -98,6 +98,10 @@ class CoordinatorDialogue:
         if answer.producer_id >= 0:
             self._identity.assign(answer.producer_id, answer.producer_epoch)
 
+    def why_late(self) -> str:
+        """What the last tries of a question that is being repeated failed with."""
+        return self._calls.why_late()
+
     async def add_partitions(self, partitions: frozenset[TopicPartition]) -> None:
         """Announce partitions (V1), before anything is written to them."""
         request = add_partitions_request(**self._who(), partitions=partitions)
@@ -163,11 +167,16 @@ class CoordinatorDialogue:
         what = ApiKey(api_key).name
 
         def found(response: Any) -> Mapping[Any, ErrorCode]:
-            return codes(response) if codes is not None else {what: code_of(response.error_code)}
+            return codes(response) if codes is not None else {what: ErrorCode.of(response.error_code)}
+
+        def check_wanted() -> None:
+            # Not what opens the transaction at the coordinator: to end one that it does not know yet is an error there.
+            if api_key == ApiKey.TXN_OFFSET_COMMIT and self._machine.is_dropping:
+                raise TransactionAborted(f"{what} was not answered well before the transaction was given up")
 
         try:
             answer = await self._calls.ask(
-                kind, key, api_key, request, lambda got: found(got).values(), at_least=at_least, at_most=at_most
+                kind, key, api_key, request, found, at_least=at_least, at_most=at_most, check_wanted=check_wanted
             )
         except ClientError as error:
             raise self._failed(api_key, error.code, error) from error.__cause__

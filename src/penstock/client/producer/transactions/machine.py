@@ -14,6 +14,7 @@ import threading
 from penstock.base.types import TopicPartition
 from penstock.client.errors import ClientError, InvalidState, TransactionError, error_for
 from penstock.client.producer.transactions.states import DROPPING, OPEN, TRANSITIONS, TransactionState
+from penstock.client.producer.transactions.verdicts import FENCED
 
 _S = TransactionState
 
@@ -57,7 +58,9 @@ class TransactionMachine:
         if error is None or self.state not in {_S.ABORTABLE_ERROR, _S.FATAL_ERROR}:
             return
         if self.state is _S.ABORTABLE_ERROR:
-            text = f"{self._name()} cannot go on: {error.message}; call abort_transaction() and begin another one"
+            fenced = "; it tells whether another producer has taken over" if error.code in FENCED else ""
+            remedy = f"call abort_transaction() and begin another one{fenced}"
+            text = f"{self._name()} cannot go on: {error.message}; {remedy}"
             raise TransactionError(text, code=error.code) from error
         again = error_for(error.code, error.message)
         again.fatal = True
@@ -102,10 +105,6 @@ class TransactionMachine:
         if succeeded:
             self._added |= self._adding
         self._adding = frozenset()
-
-    @property
-    def has_added_partitions(self) -> bool:
-        return bool(self._added)
 
     # Changes of state.
 

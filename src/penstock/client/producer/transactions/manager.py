@@ -28,6 +28,7 @@ from penstock.client.errors import (
 from penstock.client.producer.transactions.calls import CoordinatorCalls
 from penstock.client.producer.transactions.dialogue import CoordinatorDialogue, ProducerIdentity
 from penstock.client.producer.transactions.machine import TransactionMachine
+from penstock.client.producer.transactions.offsets import Offsets, group_of, plain_offsets
 from penstock.client.producer.transactions.states import TransactionState
 from penstock.client.producer.transactions.verdicts import Verdict, verdict_on_batch
 from penstock.network.versions import VERSION_MAX
@@ -36,8 +37,6 @@ log = logging.getLogger(__name__)
 
 _S = TransactionState
 _V1_PRODUCE: Final = 11
-
-Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
 
 class ProducerHooks(Protocol):
@@ -144,9 +143,6 @@ class TransactionManager:
         if partitions:
             self._adding = self._spawn(self._add_partitions(partitions), "announcing partitions")
 
-    def batch_done(self, partition: TopicPartition) -> None:
-        """A batch was acknowledged: nothing to note, the coordinator knows its partition."""
-
     def batch_failed(self, partition: TopicPartition, error: KafkaError, *, sequenced: bool = True) -> None:
         """A batch is given up. `sequenced`: it had got sequence numbers, which nobody will ever use again."""
         fatal = verdict_on_batch(error.code) is Verdict.FATAL
@@ -176,12 +172,11 @@ class TransactionManager:
         self, offsets: Offsets, group: ConsumerGroupMetadata | str, timeout_ms: float | None = None
     ) -> None:
         """Make consumed offsets part of the transaction: they are committed if it is."""
+        plain, metadata = plain_offsets(offsets), group_of(group)
         self._check_nothing_pending("send_offsets")
         self.machine.check("send_offsets", _S.IN_TRANSACTION)
-        if not offsets:
+        if not plain:
             return
-        plain = {tp: OffsetAndMetadata(each) if isinstance(each, int) else each for tp, each in offsets.items()}
-        metadata = ConsumerGroupMetadata(group) if isinstance(group, str) else group
         task = self._spawn(self._send_offsets(plain, metadata), "sending offsets")
         self._offsets.add(task)
         task.add_done_callback(self._offsets.discard)
@@ -258,6 +253,8 @@ class TransactionManager:
     ) -> None:
         async with self._offsets_lock:
             self.machine.check_no_error()
+            if self.machine.is_dropping:
+                raise self.abort_error()
             await self._dialogue.send_offsets(offsets, group)
 
     # Errors, and calls that outlive their caller.
@@ -291,10 +288,10 @@ class TransactionManager:
         timeout_ms = self._max_block_ms if timeout_ms is None else timeout_ms
         done, _ = await asyncio.wait({task}, timeout=timeout_ms / 1000)
         if not done:
-            why = self._core.why_late()
+            why = self._dialogue.why_late() or self._core.why_late()
             raise KafkaTimeout(
                 f"{name}() of {self.transactional_id!r} had no end after {timeout_ms:.0f} ms; it goes on: "
-                f"{'commit or abort waits for it' if name == 'send_offsets' else f'call {name}() again'}"
+                f"{'commit waits for it, abort gives it up' if name == 'send_offsets' else f'call {name}() again'}"
                 f"{f' (the last cause: {why})' if why else ''}"
             )
         if self._pending is not None and self._pending.task is task:

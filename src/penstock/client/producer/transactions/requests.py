@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from penstock.base.errors import ErrorCode
 from penstock.base.types import TopicPartition
 from penstock.client.core.types import ConsumerGroupMetadata, OffsetAndMetadata
-from penstock.client.errors import code_of
 from penstock.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -41,7 +40,7 @@ def add_partitions_request(
 
 def add_partitions_codes(response: AddPartitionsToTxnResponse) -> PartitionCodes:
     return {
-        TopicPartition(topic.name, each.partition_index): code_of(each.partition_error_code)
+        TopicPartition(topic.name, each.partition_index): ErrorCode.of(each.partition_error_code)
         for topic in response.results_by_topic_v3_and_below
         for each in topic.results_by_partition
     }
@@ -78,7 +77,7 @@ def offset_commit_request(
 
 def offset_commit_codes(response: TxnOffsetCommitResponse) -> PartitionCodes:
     return {
-        TopicPartition(topic.name, each.partition_index): code_of(each.error_code)
+        TopicPartition(topic.name, each.partition_index): ErrorCode.of(each.error_code)
         for topic in response.topics
         for each in topic.partitions
     }

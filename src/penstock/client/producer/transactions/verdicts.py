@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
-from penstock.base.errors import ErrorCode
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.client.errors import ClientError, ProducerFenced, error_for
 from penstock.protocol.apis import ApiKey
 
@@ -78,7 +78,7 @@ _FATAL_IN_PRODUCE: Final = frozenset(
     }
 )
 
-_FENCED: Final = frozenset({_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_EPOCH})
+FENCED: Final = frozenset({_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_EPOCH})
 
 
 _HINTS: Final = {
@@ -103,13 +103,22 @@ def verdict_on_batch(code: ErrorCode) -> Verdict:
 
 def error_of(api_key: int, code: ErrorCode, transactional_id: str, what: str) -> ClientError:
     """The error for the user of a verdict that ends something; `what` names the thing it is about."""
-    if code in _FENCED:
+    if code in FENCED:
         return fenced(transactional_id)
     error = error_for(code, f"transaction of {transactional_id!r}: {what}: {code.name}{_HINTS.get(code, '')}")
     verdict = verdict_on(api_key, code)
     error.fatal = verdict is Verdict.FATAL
     error.abortable = not error.fatal
     return error
+
+
+def raise_worse(error: BaseException, found: KafkaError) -> None:
+    """`found` while a transaction was aborted because of `error`: raises the one of the two that says more.
+
+    A refusal that a transaction could recover from may come from a takeover, which only the coordinator can tell.
+    """
+    if found.fatal and isinstance(error, KafkaError) and not error.fatal:
+        raise found from error
 
 
 def fenced(transactional_id: str) -> ProducerFenced:
