@@ -127,9 +127,12 @@ def test_without_a_usable_zookeeper(broker: Broker, zookeeper: ZooKeeper) -> Non
     empty = ours("topics", "--zookeeper", f"{zookeeper.hosts}/empty", "--list")
     assert (empty.code, empty.out.count("\n")) == (1, 1)
     assert "no broker is registered" in empty.out
+    nosuch = ours("topics", "--zookeeper", f"{zookeeper.hosts}/nosuch", "--list")
+    assert (nosuch.code, nosuch.out.count("\n"), nosuch.err) == (1, 1, "")
+    assert "no broker is registered" in nosuch.out
     strange = ours("topics", "--zookeeper", "here:there", "--list")
     assert strange.code == 1
-    for each in (nobody, empty, strange):
+    for each in (nobody, empty, nosuch, strange):
         assert "--bootstrap-server" in each.out
 
 

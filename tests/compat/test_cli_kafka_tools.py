@@ -124,15 +124,15 @@ def test_console(cluster: Broker, name: str) -> None:
     reading = ["--reader-property", "parse.key=true", "--property", "parse.headers=true"]
     produced(cluster, name, "h1:a,h2:b\tk1\tv1\nh1:c\tk2\tv2\n", *reading)
     produced(cluster, name, "alone\nüml\n", "--sync", "--compression-codec", "zstd")
-    shown = [f"print.{each}=true" for each in ("timestamp", "partition", "offset", "headers", "key")]
+    shown = [f"print.{each}=true" for each in ("timestamp", "partition", "offset", "delivery", "headers", "key")]
     options = [part for each in shown for part in ("--formatter-property", each)]
     place = ["--topic", name, "--partition", "0", "--offset", "earliest", "--max-messages", "4"]
     mine, theirs = both("console_consumer", *at(cluster), *place, *options)
     assert mine.out == theirs.out
     assert mine.out.count("\n") == 4
     assert mine.err == "Processed a total of 4 messages\n"
-    idle = ours("console_consumer", *at(cluster), "--topic", name, "--from-beginning", "--timeout-ms", "3000")
-    assert idle.out == "v1\nv2\nalone\nüml\n"
+    whole = ("--topic", name, "--from-beginning", "--timeout-ms", "3000", "--max-messages", "-1")
+    assert same("console_consumer", *at(cluster), *whole).out == "v1\nv2\nalone\nüml\n"
     bad = ours("console_producer", *at(cluster), "--topic", name, *reading[:2], stdin="a\tb\nc\n")
     assert (bad.code, bad.err) == (1, "No key separator found on line number 2: 'c'\n")
     assert ours("get_offsets", *at(cluster), "--topic", name).out == f"{name}:0:5\n"
@@ -149,6 +149,105 @@ def test_console_consumer_reads_as_a_group(cluster: Broker, name: str, tmp_path:
     other = ours("console_consumer", *at(cluster), *line, "1", "--group", "another")
     assert other.code == 1
     assert "do not match" in other.err
+
+
+def test_internal_topics_are_shown_as_json(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "1\n")
+    read = ("--topic", name, "--group", name, "--from-beginning", "--max-messages", "1")
+    assert ours("console_consumer", *at(cluster), *read).out == "1\n"
+    import penstock
+
+    with penstock.Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name}) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(name, b"2").result()
+        producer.commit_transaction()
+    ours("consumer_groups", *at(cluster), "--delete-offsets", "--group", name, "--topic", name)
+    for topic, formatter, older in (
+        ("__consumer_offsets", "OffsetsMessageFormatter", "kafka.coordinator.group.GroupMetadataManager$"),
+        ("__consumer_offsets", "GroupMetadataMessageFormatter", "kafka.coordinator.group.GroupMetadataManager$"),
+        ("__transaction_state", "TransactionLogMessageFormatter", "kafka.coordinator.transaction.TransactionLog$"),
+    ):
+        line = (*at(cluster), "--topic", topic, "--from-beginning", "--timeout-ms", "4000", "--formatter")
+        mine, theirs = both("console_consumer", *line, f"org.apache.kafka.tools.consumer.{formatter}")
+        # Kafka forgets the ends of the lines.
+        expected = documents(theirs.out, name)
+        assert (mine.code, documents(mine.out.replace("\n", ""), name)) == (theirs.code, expected)
+        assert len(expected) > 1
+        assert all(json.loads(each) for each in mine.out.splitlines())
+        assert documents(ours("console_consumer", *line, older + formatter).out.replace("\n", ""), name) == expected
+        other = ours("console_consumer", *at(cluster), *read[:2], *line[4:], formatter)
+        assert (other.code, other.out) == (0, "")
+
+
+def documents(text: str, name: str) -> list[str]:
+    """The JSON documents that tell of `name`, one behind the other; those of several partitions come in any order."""
+    found = [f'{{"key"{each}' for each in text.split('{"key"')[1:]]
+    return sorted(each for each in found if f'"{name}"' in each)
+
+
+@pytest.fixture(scope="module")
+def careful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that creates no topics by itself."""
+    broker = PenstockBroker(tmp_path_factory.mktemp("careful"), {"auto.create.topics.enable": "false"})
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def test_a_topic_that_does_not_exist_is_told(careful: Broker, name: str) -> None:
+    told = f"warning: topic {name} does not exist; waiting for it. Create it (kafka-topics --create --topic {name})"
+    for more in ((), ("--partition", "0")):
+        read = ours("console_consumer", *at(careful), "--topic", name, *more, "--timeout-ms", "500")
+        assert (read.code, read.out, read.err.count("\n")) == (0, "", 2)
+        assert read.err.startswith(told)
+    measured = ours("consumer_perf_test", *at(careful), "--topic", name, "--num-records", "1", "--timeout", "500")
+    assert measured.err.startswith(told)
+    written = ours("console_producer", *at(careful), "--topic", name, "--max-block-ms", "4000", stdin="1\n")
+    assert (written.code, written.err.count("\n")) == (1, 2)
+    assert written.err.startswith(told)
+    load = ("--num-records", "1", "--record-size", "1", "--throughput", "-1", "--command-property", "max.block.ms=4000")
+    written = ours("producer_perf_test", *at(careful), "--topic", name, *load)
+    assert written.code == 1
+    assert written.err.startswith(told)
+
+
+def test_a_topic_that_comes_later_is_read(careful: Broker, name: str) -> None:
+    line = [*at(careful), "--topic", name, "--from-beginning", "--max-messages", "1"]
+    consumer = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli.kafka.console_consumer", *line],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    try:
+        assert consumer.stderr is not None
+        assert f"topic {name} does not exist" in consumer.stderr.readline()
+        ours("topics", *at(careful), "--create", "--topic", name)
+        produced(careful, name, "1\n")
+        assert consumer.communicate(timeout=60)[0] == "1\n"
+    finally:
+        consumer.kill()
+
+
+def test_a_partition_that_does_not_exist_is_refused(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name, "--partitions", "2")
+    read = ours("console_consumer", *at(cluster), "--topic", name, "--partition", "9")
+    assert (read.code, read.out) == (1, "")
+    assert f"Partition {name}-9 does not exist: the topic has 2 partition(s), from 0 to 1\n" in read.err
+
+
+def test_misspelt_properties_of_lines_are_told(cluster: Broker, name: str) -> None:
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    written = ours("console_producer", *at(cluster), "--topic", name, "--property", "parse.kye=true", stdin="k\tv\n")
+    assert (written.code, written.err) == (
+        0, "warning: parse.kye is no property of the reader and has no effect; did you mean parse.key?\n",
+    )  # fmt: skip
+    line = ("--topic", name, "--from-beginning", "--max-messages", "1", "--formatter-property", "print.ofset=true")
+    read = ours("console_consumer", *at(cluster), *line)
+    assert (read.code, read.out) == (0, "k\tv\n")
+    assert read.err.splitlines()[0] == (
+        "warning: print.ofset is no property of the formatter and has no effect; did you mean print.offset?"
+    )
 
 
 @pytest.mark.parametrize("option", ["--include", "--whitelist"])
@@ -217,14 +316,12 @@ def test_groups(cluster: Broker, name: str, tmp_path: Path) -> None:
         ("--to-offset", "1"),
         ("--shift-by", "-1"),
         ("--by-duration", "PT1H"),
+        ("--to-datetime", "2020-01-01T00:00:00.000"),
+        ("--to-datetime", "2099-01-01T00:00:00.000"),
         ("--to-current",),
     ):
         mine, theirs = both("consumer_groups", *at(cluster), *reset, *how, "--dry-run")
-        # Kafka mixes warnings about empty partitions into its table.
-        tables = [
-            sorted(line for line in each.out.splitlines() if line.startswith(("GROUP", name)))
-            for each in (mine, theirs)
-        ]
+        tables = [sorted(each.out.splitlines()) for each in (mine, theirs)]
         assert tables[0] == tables[1], how
     exported = ours("consumer_groups", *at(cluster), *reset, "--to-earliest", "--export", "--dry-run").out
     assert exported == f"{name},0,0\n{name},1,0\n\n"
@@ -240,6 +337,21 @@ def test_groups(cluster: Broker, name: str, tmp_path: Path) -> None:
     deleted = ours("consumer_groups", *at(cluster), "--delete", *group)
     assert deleted == Done(0, f"Deletion of requested consumer groups ('{name}-g') was successful.\n", "")
     assert ours("consumer_groups", *at(cluster), "--delete", *group).code == 1
+
+
+def test_a_group_without_offsets_is_not_described(cluster: Broker, name: str) -> None:
+    """Not even by the columns' names."""
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    import penstock
+
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": name, "enable.auto.commit": "false"}
+    with penstock.Consumer(settings) as consumer:
+        consumer.subscribe([name])
+        while not consumer.assignment():
+            consumer.poll(1000)
+    described = same("consumer_groups", *at(cluster), "--describe", "--group", name)
+    assert described.out == ""
+    assert described.err.strip() == f"Consumer group '{name}' has no active members."
 
 
 def test_a_group_with_members(cluster: Broker, name: str) -> None:
@@ -383,9 +495,16 @@ def test_records_directories_elections_and_moves(cluster: Broker, name: str, tmp
     assert same("log_dirs", *at(cluster), "--describe", "--broker-list", "7").code == 1
     same("leader_election", *at(cluster), "--topic", name, "--partition=1", "--election-type", "preferred")
     same("leader_election", *at(cluster), "--path-to-json-file", str(file), "--election-type", "UNCLEAN")
-    assert ours(
-        "leader_election", *at(cluster), "--topic", "nosuch", "--partition", "0", "--election-type", "preferred"
-    ).code
+    nosuch = ("--topic", "nosuch", "--partition", "0", "--election-type", "preferred")
+    mine, theirs = both("leader_election", *at(cluster), *nosuch)
+    assert (mine.code, mine.out.count("\n")) == (theirs.code, theirs.out.count("\n")) == (1, 1)
+    begin, reason = mine.out.split("nosuch-0: ")
+    assert theirs.out.startswith(begin)
+    assert theirs.out.endswith(f"Exception: {reason}")
+    assert mine.err == theirs.err.splitlines()[0] + "\n" == "1 replica(s) could not be elected\n"
+    mine, theirs = both("reassign_partitions", *at(cluster), "--execute", "--reassignment-json-file", "nosuch.json")
+    assert (mine.code, mine.out, mine.err) == (1, "Error: nosuch.json: No such file or directory\n", "")
+    assert (theirs.code, theirs.out.splitlines()[0]) == (1, "Error: Unable to read file nosuch.json")
     move = tmp_path / "move.json"
     move.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [1]}]}))
     topics = tmp_path / "topics.json"
@@ -421,6 +540,18 @@ def test_dump_log(cluster: Broker, name: str) -> None:
     for options in ((), ("--deep-iteration",), ("--print-data-log",), ("--print-data-log", "--skip-record-metadata")):
         shown = same("dump_log", "--files", log, *options)
     assert "payload: 2" in shown.out
+
+
+def test_dump_log_of_indexes_without_entries(cluster: Broker, name: str) -> None:
+    """A live index is as large as it may become, and all zero at first."""
+    ours("topics", *at(cluster), "--create", "--topic", name)
+    produced(cluster, name, "1\n")
+    for suffix, shown in (("index", "offset: 0 position: 0\n"), ("timeindex", "timestamp: 0 offset: 0\n")):
+        file = cluster.partition_dir(name) / f"{0:020}.{suffix}"
+        if file.stat().st_size:
+            assert same("dump_log", "--files", str(file)).out.endswith(shown)
+        for more in ("--verify-index-only", "--index-sanity-check"):
+            same("dump_log", "--files", str(file), more)
 
 
 def test_dump_log_of_indexes_and_snapshots(tmp_path: Path) -> None:
@@ -467,8 +598,26 @@ def test_performance(cluster: Broker, name: str) -> None:
     read, read_model = both("consumer_perf_test", *at(cluster), "--topic", name, "--num-records", "4000")
     assert read.out.splitlines()[0] == read_model.out.splitlines()[0]
     line, model_line = (each.out.splitlines()[1].split(", ") for each in (read, read_model))
+    for tool, how in (("producer", options), ("consumer", ("--topic", name, "--num-records", "4000"))):
+        found, model = both(f"{tool}_perf_test", *at(cluster), *how, "--print-metrics")
+        check_metrics(found.out, model.out)
     assert len(line) == len(model_line)
     assert (line[2], line[4]) == (model_line[2], model_line[4])
+
+
+def check_metrics(ours: str, javas: str) -> None:
+    """What both measure has the same group and tags; each value stands behind the longest name."""
+    found, model = (
+        re.findall(r"^(([a-z-]+:[a-z-]+):\{.*\}) *: [-\w.]+$", each, re.MULTILINE) for each in (ours, javas)
+    )
+    assert len(found) > 50
+    assert len({line.rindex(" : ") for line in ours.splitlines() if "{client-id=" in line}) == 1
+    assert re.search(r"\n\nMetric Name +Value\n", ours)
+    assert re.search(r"\n\nMetric Name +Value\n", javas)
+    # Of some that are by topic or node alone in Kafka the clients here have a sum, too.
+    measured = {name for _, name in model}
+    assert {whole for whole, name in found if name in measured} <= {whole for whole, _ in model}
+    assert {name.split(":")[0] for _, name in found} <= {name.split(":")[0] for _, name in model}
 
 
 def test_transactions(cluster: Broker, name: str) -> None:
@@ -493,9 +642,28 @@ def test_transactions(cluster: Broker, name: str) -> None:
         )
         assert aborted.code == 0
         same("transactions", *at(cluster), "find-hanging", "--topic", name)
+    with penstock.Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name}) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(name, b"2").result()
+        producer.commit_transaction()
+    describe = ("transactions", *at(cluster), "describe", "--transactional-id", name)
+    done, done_model = described_when(describe, "CompleteCommit")
+    assert int(done.pop(7)) > 0  # the duration, which goes on
+    assert int(done_model.pop(7)) > 0
+    assert done == done_model
+    assert re.fullmatch(r"\d{13}", done[6])
     nothing = ours("transactions", *at(cluster), "describe", "--transactional-id", "nosuch")
     assert nothing.code == 1
     assert "could not be found" in nothing.err
+
+
+def described_when(describe: tuple[str, ...], state: str) -> list[list[str]]:
+    """The row of both tools, once the transaction is in this state."""
+    deadline = time.monotonic() + 30
+    while state not in ours(*describe).out and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return [[cell.strip() for cell in each.out.splitlines()[1].split("\t")] for each in both(*describe)]
 
 
 def test_a_transaction_is_terminated_by_force(cluster: Broker, name: str) -> None:
@@ -587,6 +755,13 @@ def test_bad_input(cluster: Broker, tmp_path: Path) -> None:
     assert done.code == 1
     assert "no ZooKeeper answers at 127.0.0.1:1" in done.out
     assert "--bootstrap-server" in done.out
+
+
+def test_settings_in_latin_1(cluster: Broker, tmp_path: Path) -> None:
+    settings = tmp_path / "old.properties"
+    settings.write_bytes("# J\u00fcrgen's\nclient.id=latin\n".encode("latin-1"))
+    listed = ours("topics", *at(cluster), "--list", "--command-config", str(settings))
+    assert (listed.code, listed.err) == (0, "")
 
 
 def test_addresses_that_are_no_broker(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from penstock import KafkaError
+from penstock.cli.connection import Connection
 from tests.support.brokers import ROOT
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
@@ -115,6 +118,19 @@ def test_a_port_that_speaks_tls(said: Said, tmp_path: Path, wants_certificate: b
         told = said(address)
     assert told.startswith(f"{address} speaks TLS")
     assert "security.protocol=SSL" in told
+
+
+def test_somebody_silent_is_asked_within_the_limit() -> None:
+    """What the probe takes counts against --timeout: 3 seconds were 6.8."""
+    over = threading.Event()
+    with serving(lambda _: over.wait(30)) as address:
+        started = time.monotonic()
+        connection = Connection(settings={"bootstrap.servers": address}, timeout_s=3.0)
+        with pytest.raises(KafkaError), connection.admin() as admin:
+            admin.list_topics()
+        took = time.monotonic() - started
+        over.set()
+    assert took < 4.5
 
 
 def test_a_broker_that_closes_every_connection(said: Said, tmp_path: Path) -> None:

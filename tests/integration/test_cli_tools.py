@@ -113,6 +113,36 @@ def test_a_dry_run_creates_nothing(tool: Run, topic: str) -> None:
     assert topic not in good(tool("topics", "list", "--names")).split()
 
 
+def test_a_broken_sentence_is_told_with_what_to_do(tool: Run, topic: str) -> None:
+    told = refused(tool("topics", "describe", topic))
+    assert told == f"error: {told.removeprefix('error: ').strip()}\n"
+    assert told.count(topic) == 1
+    good(tool("topics", "create", topic, "-c", "cleanup.policy=compact"))
+    told = refused(tool("topics", "create", topic))
+    assert told.count(topic) == 1
+    assert "(--if-not-exists" in told
+    told = refused(tool("records", "delete", f"{topic}:0=end", "-y"))
+    assert "only topics whose cleanup.policy has `delete`" in told
+    assert told.count(topic) == 1
+
+
+def test_an_unknown_key_of_a_broker_is_told_of(tool: Run) -> None:
+    """A broker takes any, since a plugin might want it."""
+    done = tool("configs", "set", "broker", "default", "compression.typ=gzip", "--dry-run")
+    assert not document(done)[0]["applied"]
+    assert "did you mean compression.type?" in done.stderr
+    done = tool("configs", "set", "broker", "default", "compression.type=gzip", "--dry-run")
+    good(done)
+    assert done.stderr == ""
+
+
+def test_csv_of_nothing_and_of_truth(tool: Run, topic: str) -> None:
+    good(tool("topics", "create", topic))
+    assert good(tool("elect-leaders", "--all", "-o", "csv")).splitlines()[0] == "topic,partition,elected"
+    assert ",false" in good(tool("topics", "list", "-o", "csv"))
+    assert "will not move 1 partition without" in refused(tool("reassign", "move", f"{topic}:0=1"))
+
+
 def test_several_failures_are_told_one_by_one(tool: Run, topic: str) -> None:
     good(tool("topics", "create", topic))
     done = tool("topics", "create", topic, "in valid")
@@ -247,6 +277,27 @@ def test_isolation(tool: Run, broker: PenstockBroker, topic: str) -> None:
     assert document(tool("transactions", "fence", topic, "-y")) == [{"transactional_id": topic, "result": "fenced"}]
 
 
+def test_a_tail_is_of_records_and_not_of_offsets(tool: Run, broker: PenstockBroker, topic: str) -> None:
+    """The last offsets of a transaction are its markers."""
+    good(tool("topics", "create", topic, "-p", "2"))
+    with Producer(bootstrap_servers=broker.bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        for number in range(5):
+            producer.begin_transaction()
+            producer.send(topic, str(number).encode(), partition=0)
+            producer.commit_transaction()
+    for count, expected in ((1, "4"), (3, "234"), (9, "01234")):
+        assert good(tool("consume", topic, "--tail", str(count), "-e", "-f", "%s")) == expected
+    assert good(tool("consume", topic, "--tail", "2", "-n", "2", "-f", "%s")) == "34"
+
+
+def test_an_end_behind_the_end_of_a_partition_is_not_waited_for(tool: Run, topic: str) -> None:
+    good(tool("topics", "create", topic, "-p", "2"))
+    good(tool("produce", topic, "-p", "0", stdin="a\nb\nc\n"))
+    assert good(tool("consume", topic, "--to-offset", "2", "-f", "%s")) == "ab"
+    assert good(tool("consume", topic, "--to-offset", "99", "-f", "%s")) == "abc"
+
+
 # -- Groups --------------------------------------------------------------------------------------------------------
 
 
@@ -313,6 +364,22 @@ def test_perf(tool: Run, topic: str) -> None:
     assert document(tool("perf", "consume", topic, "-n", "2000"))["records"] == 2000
 
 
+def test_perf_of_a_single_poll_tells_a_rate_that_can_be(tool: Run, topic: str) -> None:
+    """The clock ran from the end of the first poll: 300 records in 0.0 seconds, 300,000,000,000 in a second."""
+    good(tool("perf", "produce", topic, "-n", "300", "-s", "10"))
+    read = document(tool("perf", "consume", topic, "-n", "300"))
+    assert read["records"] == 300
+    assert 0 < read["records_per_s"] < 100_000_000
+    assert read["connecting_seconds"] > 0
+    assert "gave no records" in refused(tool("perf", "consume", _empty(tool, topic), "--idle-timeout", "0.3"))
+
+
+def _empty(tool: Run, topic: str) -> str:
+    name = f"{topic}-empty"
+    good(tool("topics", "create", name))
+    return name
+
+
 def test_what_a_broker_does_not_serve_is_named(tool: Run, topic: str) -> None:
     """A broker that serves the API obeys; one that does not is told of by the API's name."""
     good(tool("topics", "create", topic))
@@ -344,6 +411,26 @@ def test_profiles_files_environment_and_flags(broker: PenstockBroker, tmp_path: 
     assert "no.such.key" in done.stderr
     file.write_text("[default\n")
     assert "TOML" in refused(run("topics", "list", **config))
+
+
+def test_a_profile_file_that_is_wrong_is_told_of_and_is_in_nobodys_way(broker: PenstockBroker, tmp_path: Path) -> None:
+    file = tmp_path / "penstock" / "profiles.toml"
+    file.parent.mkdir()
+    config = {"XDG_CONFIG_HOME": str(tmp_path)}
+    file.write_text(f'bootstrap.servers = "{broker.bootstrap}"\n[other]\nclient.id = "x"\n')
+    told = refused(run("topics", "list", **config))
+    assert f"{file}: bootstrap.servers stands outside a table: write [default]" in told
+    done = run("topics", "list", "-b", broker.bootstrap, **config)
+    good(done)
+    assert done.stderr.startswith(f"warning: {file}: bootstrap.servers stands outside a table")
+    assert "outside" in refused(run("topics", "list", "-b", broker.bootstrap, "--profile", "other", **config))
+    file.write_text("[default]\nbootstrap.servers = 3\n")
+    told = refused(run("topics", "list", **config))
+    assert f"{file}: bootstrap.servers of profile default has to be text: write it in quotes, such as boot" in told
+    file.write_text(f'[default]\nbootstrap.servrs = "{broker.bootstrap}"\n')
+    done = run("topics", "list", "-b", broker.bootstrap, **config)
+    good(done)
+    assert "did you mean bootstrap.servers?" in done.stderr
 
 
 def test_bad_settings(broker: PenstockBroker, tmp_path: Path) -> None:
@@ -467,6 +554,18 @@ def test_destructive_commands_ask(tool: Run, broker: PenstockBroker, topic: str)
     assert f"Deleted topic {topic}." in shown
 
 
+def test_ctrl_c_at_a_question_ends_as_it_does_anywhere(tool: Run, broker: PenstockBroker, topic: str) -> None:
+    good(tool("topics", "create", topic))
+    code, shown = on_terminal("topics", "delete", topic, "-b", broker.bootstrap, interrupt_at=b"[y/N]")
+    assert code == 130
+    assert "Aborted" not in shown
+    assert shown.endswith("[y/N]: \r\n")
+    code, shown = on_terminal("topics", "delete", topic, "-b", broker.bootstrap, answer=b"\x04")
+    assert code == 1
+    assert shown.endswith("nothing was changed\r\n"), "the end of the input is a no"
+    assert topic in good(tool("topics", "list", "--names"))
+
+
 def test_ctrl_c_gives_the_terminal_back(tool: Run, broker: PenstockBroker, topic: str) -> None:
     good(tool("topics", "create", topic))
     arguments = ["perf", "produce", topic, "-n", "100000", "--rate", "100", "-b", broker.bootstrap]
@@ -541,6 +640,38 @@ def test_completion_knows_live_names(tool: Run, broker: PenstockBroker, topic: s
     )  # fmt: skip
     assert f"plain,{topic}" in done.stdout
     assert done.stderr == ""
+
+
+def completed(broker: PenstockBroker, *words: str) -> list[str]:
+    """What is offered for the last word."""
+    script = "import sys; sys.argv[0] = 'penstock'; from penstock.cli.main import main; main(prog_name='penstock')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={
+            **os.environ, **ENVIRONMENT, "_PENSTOCK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words)),
+            "COMP_WORDS": " ".join(["penstock", *words]), "PENSTOCK_BOOTSTRAP_SERVER": broker.bootstrap,
+        },
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return [line.removeprefix("plain,") for line in done.stdout.split()]
+
+
+def test_completion_of_partitions_resources_and_keys(tool: Run, broker: PenstockBroker, topic: str) -> None:
+    good(tool("topics", "create", topic, "-p", "2"))
+    short = topic[:-1]
+    assert topic in completed(broker, "groups", "reset-offsets", "g", "-t", short)
+    assert f"{topic}:1=" in completed(broker, "records", "delete", short)
+    assert f"{topic}:1=" in completed(broker, "reassign", "move", short)
+    assert f"{topic}:0" in completed(broker, "elect-leaders", short)
+    assert topic in completed(broker, "configs", "set", "topic", short)
+    assert "default" in completed(broker, "configs", "set", "broker", "d")
+    assert completed(broker, "configs", "set", "topic", topic, "retention.m") == ["retention.ms="]
+    assert completed(broker, "configs", "set", "topic", topic, "retention.ms=1", "retention.m") == []
+    assert completed(broker, "configs", "delete", "broker", "default", "log.retention.m") == [
+        "log.retention.minutes",
+        "log.retention.ms",
+    ]
 
 
 SHELLS = {

@@ -144,7 +144,7 @@ def test_the_development_profile_says_what_to_type_next(serve: Serve, tmp_path: 
         "--data-dir", tmp_path / "d", "--listeners", f"PLAINTEXT://127.0.0.1:{port}", "--profile", "development"
     )
     wait_for(lambda: "Ctrl-C stops the broker" in process.output(), "the next steps")
-    assert f"kcat -P -b 127.0.0.1:{port}" in process.output()
+    assert f"penstock produce greetings -b 127.0.0.1:{port}" in process.output()
 
 
 def test_port_0_takes_a_free_port_and_announces_it(serve: Serve, tmp_path: Path, connect: Connect) -> None:

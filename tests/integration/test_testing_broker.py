@@ -96,6 +96,12 @@ def test_the_environment_of_the_developer_changes_nothing(monkeypatch: pytest.Mo
 def test_bad_input_gets_one_sentence_with_the_remedy() -> None:
     with pytest.raises(EphemeralBrokerError, match=r"num\.partitions"):
         EphemeralBroker({"num.partitions": "many"}).start()
+    with pytest.raises(
+        EphemeralBrokerError, match=r"'num\.partitons' is not a setting .* did you mean 'num\.partitions'"
+    ):
+        EphemeralBroker({"num.partitons": 3}).start()
+    for known in ("penstock.io.threads", "zookeeper.connect", "listener.name.plaintext.max.connections"):
+        EphemeralBroker({known: "1"})
     with pytest.raises(EphemeralBrokerError, match=r"chooses log\.dirs by itself; leave that out, or run `penstock"):
         EphemeralBroker({"log.dirs": "/tmp/mine"})
     stopped = EphemeralBroker()

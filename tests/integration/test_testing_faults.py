@@ -241,6 +241,11 @@ def test_a_forced_rebalance_reaches_the_members(kafka: EphemeralBroker, faults: 
         faults.rebalance("nobody")
 
 
+def test_a_rebalance_of_no_group_says_so(kafka: EphemeralBroker) -> None:
+    with EphemeralBroker() as fresh, pytest.raises(ValueError, match="'nosuch' cannot rebalance: it does not exist"):
+        fresh.faults.rebalance("nosuch")
+
+
 def _poll_until(consumer: Consumer, condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from penstock.cli import parsing
+from penstock.cli.completion import complete_config_keys, complete_resources
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
-from penstock.cli.failures import fail
+from penstock.cli.failures import fail, warn
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Column, Output, Row, output_option
 
 _KINDS = ("topic", "broker", "group", "broker-logger", "client-metrics")
 _KIND = click.argument("kind", type=click.Choice(_KINDS))
-_NAME = click.argument("name")
+_NAME = click.argument("name", shell_complete=complete_resources)
 
 
 @click.group("configs", cls=Noun, context_settings=HELP)
@@ -26,7 +28,8 @@ def command() -> None:
     """
 
 
-def _resource(kind: str, name: str) -> Any:
+def resource_of(kind: str, name: str) -> Any:
+    """What Kafka calls the thing of this kind and name."""
     from penstock import ConfigResource, ConfigResourceType
 
     if kind in ("broker", "broker-logger") and name != "default" and not name.isdecimal():
@@ -38,7 +41,9 @@ def _resource(kind: str, name: str) -> Any:
 @command.command()
 @_KIND
 @_NAME
-@click.option("-k", "--key", "keys", multiple=True, help="Only this key; repeatable.")
+@click.option(
+    "-k", "--key", "keys", multiple=True, shell_complete=complete_config_keys(), help="Only this key; repeatable."
+)
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what was set.")
 @click.option("--docs", is_flag=True, help="What each key means, where the broker tells.")
 @output_option
@@ -47,7 +52,7 @@ def describe(
     connection: Connection, output: Output, *, kind: str, name: str, keys: tuple[str, ...], everything: bool, docs: bool
 ) -> None:
     """Show the configuration of a thing, and where each value comes from."""
-    resource = _resource(kind, name)
+    resource = resource_of(kind, name)
     with connection.admin() as admin:
         found = admin.describe_configs([resource], keys=keys or None, include_documentation=docs)[resource]
     for key in keys:
@@ -77,7 +82,7 @@ def _row(entry: Any, docs: bool) -> Row:
 @command.command("set")
 @_KIND
 @_NAME
-@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...", shell_complete=complete_config_keys("="))
 @click.option("--append", is_flag=True, help="Add to lists instead of replacing them.")
 @click.option("--subtract", is_flag=True, help="Take away from lists.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check everything and change nothing.")
@@ -102,7 +107,9 @@ def set_(
     step = AlterConfigKind.APPEND if append else AlterConfigKind.SUBTRACT if subtract else AlterConfigKind.SET
     values = parsing.pairs(pairs, "")
     steps = [AlterConfigOp(name=key, value=value, op=step) for key, value in values.items()]
-    _alter(connection, _resource(kind, name), steps, dry_run)
+    _alter(connection, resource_of(kind, name), steps, dry_run)
+    if kind == "broker":
+        _warn_of_unknown(values)
     rows = [
         {"kind": kind, "name": name, "key": key, "value": value, "applied": not dry_run}
         for key, value in values.items()
@@ -113,7 +120,7 @@ def set_(
 @command.command()
 @_KIND
 @_NAME
-@click.argument("keys", nargs=-1, required=True)
+@click.argument("keys", nargs=-1, required=True, shell_complete=complete_config_keys())
 @click.option("--dry-run", is_flag=True, help="Let the cluster check everything and change nothing.")
 @output_option
 @connection_options
@@ -123,7 +130,7 @@ def delete(
     """Take values away, so that the defaults hold again."""
     from penstock import AlterConfigOp
 
-    _alter(connection, _resource(kind, name), [AlterConfigOp.delete(key) for key in keys], dry_run)
+    _alter(connection, resource_of(kind, name), [AlterConfigOp.delete(key) for key in keys], dry_run)
     rows = [{"kind": kind, "name": name, "key": key, "value": None, "applied": not dry_run} for key in keys]
     output.changes(rows, lambda row: f"{_verb(row, 'delete')} {row['key']} of {kind} {name}.")
 
@@ -133,6 +140,20 @@ def _alter(connection: Connection, resource: Any, steps: list[Any], dry_run: boo
         if resource.type.name == "TOPIC":
             admin.describe_topics([resource.name])
         admin.incremental_alter_configs({resource: steps}, validate_only=dry_run)
+
+
+def _warn_of_unknown(names: Iterable[str]) -> None:
+    """Brokers take any key of their own, since a plugin might want it; topics and groups refuse such by themselves."""
+    from penstock.base.config.broker_keys import KEYS
+    from penstock.base.config.resolving import known_key
+    from penstock.base.config.retired import RETIRED
+    from penstock.base.config.text import closest
+
+    for name in names:
+        if known_key(name) is None and name not in RETIRED:
+            meant = closest(name, KEYS)
+            hint = f"; did you mean {meant}?" if meant else ""
+            warn(f"{name} is not a known key of brokers, which take any but heed only those they know{hint}")
 
 
 def _verb(row: Row, verb: str) -> str:

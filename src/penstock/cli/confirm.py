@@ -24,5 +24,16 @@ def confirm(action: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         fail(f"will not {action} without a confirmation, and nobody is here to ask: add --yes")
-    if not click.confirm(f"Really {action}?", err=True):
+    if not _asked(f"Really {action}?"):
         fail("nothing was changed")
+
+
+def _asked(question: str) -> bool:
+    """The answer; Ctrl-C ends the command as it does anywhere else, and the end of the input is a no."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as abort:
+        click.echo(err=True)
+        if isinstance(abort.__context__, EOFError):
+            return False
+        raise KeyboardInterrupt from None

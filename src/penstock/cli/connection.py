@@ -6,12 +6,13 @@ Where the settings come from is the business of `connection_options` and of `kaf
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli.failures import fail, warn
+from penstock.cli.failures import warn
 
 if TYPE_CHECKING:
     from penstock import Admin, Consumer, Producer
@@ -49,8 +50,7 @@ class Connection:
         from penstock.client.config import ClientKind
         from penstock.client.producer.blocking import Producer
 
-        defaults = {"max.block.ms": int(self.timeout_s * 1000)}
-        return Producer(defaults | self._for(ClientKind.PRODUCER, overrides))
+        return Producer(self._for(ClientKind.PRODUCER, overrides))
 
     def consumer(self, **overrides: object) -> Consumer:
         from penstock.client.config import ClientKind
@@ -64,33 +64,44 @@ class Connection:
 
         quiet_logs(self.verbose)
         self._warn_of_unknown_keys()
-        timeout_ms = int(self.timeout_s * 1000)
-        settings: dict[str, object] = {"default.api.timeout.ms": timeout_ms, "client.id": "penstock-cli"}
+        servers = overrides.get("bootstrap_servers") or self.servers
+        # What it took to see whether somebody is there counts: a person set a limit to all of it.
+        timeout_ms = max(int(self.timeout_s * 1000) - self._check_reachable(str(servers)), 1)
+        settings: dict[str, object] = {
+            "client.id": "penstock-cli",
+            "default.api.timeout.ms": timeout_ms,
+            "max.block.ms": timeout_ms,
+        }
         settings = {key: value for key, value in settings.items() if known_key(kind, key)}
         settings |= {key: value for key, value in self.settings.items() if known_key(kind, key)}
         settings |= {key.replace("_", "."): value for key, value in overrides.items() if value is not None}
         settings.setdefault(SERVERS, DEFAULT_SERVER)
         # A single request may not take longer than the whole call.
         settings.setdefault("request.timeout.ms", min(_REQUEST_TIMEOUT_MAX_MS, timeout_ms))
-        self._check_reachable(str(settings[SERVERS]))
         return settings
 
     def _warn_of_unknown_keys(self) -> None:
-        from penstock.client.config import ClientKind, known_key
+        from penstock.base.config.text import closest
+        from penstock.client.config import KEYS, ClientKind, known_key
 
         for name in sorted(set(self.settings) - self._seen):
             if not any(known_key(kind, name) for kind in ClientKind):
                 self._seen.add(name)
-                warn(f"{name} is not a key of any client and is ignored")
+                meant = closest(name, {key for known in KEYS.values() for key in known})
+                hint = f"; did you mean {meant}?" if meant else ""
+                warn(f"{name} is not a key of any client and is ignored{hint}")
 
-    def _check_reachable(self, servers: str) -> None:
+    def _check_reachable(self, servers: str) -> int:
+        """Asked once; gives the milliseconds that it took, in tenths of a second."""
         if "reached" in self._seen:
-            return
+            return 0
         self._seen.add("reached")
         from penstock.cli.reaching import check_reachable
 
         protocol = str(self.settings.get("security.protocol", "PLAINTEXT"))
+        started = time.monotonic()
         check_reachable(servers, security_protocol=protocol, timeout_s=self.timeout_s, option=self.option)
+        return int((time.monotonic() - started) * 10) * 100
 
 
 def quiet_logs(verbose: bool) -> None:
@@ -109,13 +120,9 @@ def quiet_logs(verbose: bool) -> None:
 def read_properties(file: str | Path) -> dict[str, str]:
     """A Java properties file; what is wrong in it is told with its line."""
     from penstock.base.config.declaration import ConfigErrors
-    from penstock.base.config.properties import parse_properties
+    from penstock.base.config.properties import decode_properties, parse_properties
 
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        fail(f"{file} is no properties file: it is not text in UTF-8, with lines of the form key=value")
-    properties, problems = parse_properties(text, str(file))
+    properties, problems = parse_properties(decode_properties(Path(file).read_bytes()), str(file))
     if problems:
         raise ConfigErrors(problems)
     return {each.key: each.value for each in properties}

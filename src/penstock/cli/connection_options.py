@@ -21,11 +21,12 @@ import click
 
 from penstock.cli import parsing
 from penstock.cli.connection import DEFAULT_TIMEOUT_S, SERVERS, Connection, read_properties
-from penstock.cli.failures import fail
+from penstock.cli.failures import Failed, fail, warn
 from penstock.cli.reaching import SERVER_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OUTSIDE: Final = "outside-any-table"
 _NAMES: Final = ("bootstrap_server", "command_config", "profile", "client_property", "timeout", "verbose")
 
 
@@ -62,10 +63,11 @@ def connection_options(function: F) -> F:
 def connection_from(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Connection:
     """The settings that options and environment mean together."""
     environ = os.environ if environ is None else environ
-    settings = dict(_profile("default", required=False))
+    name = given.get("profile") or environ.get("PENSTOCK_PROFILE")
+    settings = _default_profile(is_needed=bool(name) or not given.get("bootstrap_server"))
     if server := environ.get(SERVER_VARIABLE):
         settings[SERVERS] = server
-    if name := given.get("profile") or environ.get("PENSTOCK_PROFILE"):
+    if name:
         settings |= _profile(name, required=True)
     if file := given.get("command_config") or environ.get("PENSTOCK_COMMAND_CONFIG"):
         settings |= read_properties(Path(file))
@@ -92,6 +94,17 @@ def _shown(file: Path) -> str:
     return str(file).replace(home, "~", 1) if str(file).startswith(home) else str(file)
 
 
+def _default_profile(*, is_needed: bool) -> dict[str, str]:
+    """Nobody asked for it by name, so it is in nobody's way who says by hand where the cluster is."""
+    try:
+        return _profile("default", required=False)
+    except Failed as error:
+        if is_needed:
+            raise
+        warn(f"{error}; no profile is used")
+        return {}
+
+
 def _profile(name: str, *, required: bool) -> dict[str, str]:
     import tomllib
 
@@ -101,9 +114,13 @@ def _profile(name: str, *, required: bool) -> dict[str, str]:
             fail(f"there is no profile {name}: the file {file} does not exist")
         return {}
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         fail(f"{file} is not valid TOML: {error}")
+    # The dots of a key make tables too, so what stands above the first table is seen only below one of its own.
+    for key, _ in _flat(tomllib.loads(f"[{_OUTSIDE}]\n{text}")[_OUTSIDE]):
+        fail(f"{file}: {key} stands outside a table: write [default], or the name of a profile, above it")
     if name not in tables:
         if required:
             fail(f"there is no profile {name} in {file}: it has {', '.join(sorted(tables)) or 'none'}")
@@ -111,17 +128,33 @@ def _profile(name: str, *, required: bool) -> dict[str, str]:
     table = tables[name]
     if not isinstance(table, dict):
         fail(f"{file}: {name} is no table of settings: write [{name}], then key = value lines")
-    return dict(_flat(table))
+    return {key: _setting_text(file, name, key, value) for key, value in _flat(table)}
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """TOML reads dots in keys as nested tables; Kafka's keys are the paths through them."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, bool):
-            yield prefix + key, str(value).lower()
-        elif isinstance(value, list):
-            yield prefix + key, ",".join(map(str, value))
         else:
-            yield prefix + key, str(value)
+            yield prefix + key, value
+
+
+def _setting_text(file: Path, profile: str, key: str, value: Any) -> str:
+    """Text goes to the client as it is. A number or a boolean is taken where the key is one, and only there."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ",".join(value)
+    if not isinstance(value, (bool, int, float)) or _is_text(key):
+        shown = ",".join(map(str, value)) if isinstance(value, list) else value
+        fail(f'{file}: {key} of profile {profile} has to be text: write it in quotes, such as {key} = "{shown}"')
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_text(key: str) -> bool:
+    from penstock.base.config.declaration import ValueType
+    from penstock.client.config import ClientKind, known_key
+
+    texts = (ValueType.STRING, ValueType.LIST, ValueType.CLASS, ValueType.PASSWORD)
+    return any(known is not None and known.type in texts for known in (known_key(kind, key) for kind in ClientKind))

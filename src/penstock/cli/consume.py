@@ -25,6 +25,7 @@ from penstock.cli.output import show_time, to_json
 from penstock.cli.progress import Progress
 
 _POLL_MS: Final = 250
+_LOOK_BACK_WAIT_MS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +53,12 @@ class _Span:
 @click.option("--from-beginning", "beginning", is_flag=True, help="From the first record. So it is by default.")
 @click.option("--from-end", "end", is_flag=True, help="Only records that are written from now on.")
 @click.option("--from-offset", type=click.IntRange(min=0), metavar="N", help="From this offset of each partition.")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Up to, not including, this offset.")
+@click.option(
+    "--to-offset", type=click.IntRange(min=0), metavar="N", help="Up to, not including, this offset, or the end."
+)
 @click.option("--from-time", metavar="TIME", help="From records of this time: 2026-11-16T22:00:00Z, ms, -15m.")
 @click.option("--to-time", metavar="TIME", help="Up to, not including, records of this time.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="The last N offsets of each partition.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="The last N records of each partition.")
 @click.option("-n", "--max-records", type=click.IntRange(min=1), metavar="N", help="No more than N records.")
 @click.option("-e", "--exit", "exits", is_flag=True, help="Stop at the end instead of waiting for more.")
 @click.option("--idle-timeout", metavar="DURATION", help="Stop when nothing came for so long, such as 10s.")
@@ -100,8 +103,13 @@ def command(
     overrides: dict[str, object] = {"isolation_level": isolation}
     if group is None:
         chosen = None if partitions is None else parsing.numbers(partitions, "partitions")
-        starts, ends = _bounds(connection, list(dict.fromkeys(topics)), chosen, span, isolation)
-        with connection.consumer(**overrides, enable_auto_commit="false", auto_offset_reset="earliest") as consumer:
+        firsts, starts, ends = _bounds(connection, list(dict.fromkeys(topics)), chosen, span, isolation)
+        overrides |= {"enable_auto_commit": "false", "auto_offset_reset": "earliest"}
+        if span.tail is not None:
+            # It looks back only, so no fetch waits for more, and what it leaves unread is not in the way of the other.
+            with connection.consumer(**overrides, fetch_max_wait_ms=_LOOK_BACK_WAIT_MS) as scout:
+                starts = _tail_starts(scout, starts, firsts, span.tail)
+        with connection.consumer(**overrides) as consumer:
             _read_partitions(consumer, starts, ends, printer, idle_s)
         return
     _check_group_options(span, partitions)
@@ -130,8 +138,8 @@ def _check_topics(connection: Connection, topics: Iterable[str]) -> None:
 
 def _bounds(
     connection: Connection, topics: list[str], numbers: list[int] | None, span: _Span, isolation: str
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """The offsets at which each partition begins and, for those that have one, ends."""
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The first offset of each partition, the one to begin at and, for those that have one, the end."""
     from penstock import IsolationLevel, OffsetSpec
 
     level = IsolationLevel[isolation.upper()]
@@ -155,7 +163,7 @@ def _bounds(
     # When the time is over already, nothing that is still to come can belong before it.
     over = span.to_time is not None and parsing.timestamp_ms(span.to_time, now) <= now.timestamp() * 1000
     ends = {tp: end for tp in chosen if (end := _end(tp, span, last[tp], to_time, over=over)) is not None}
-    return starts, ends
+    return first, starts, ends
 
 
 def _chosen(topics: Iterable[Any], numbers: list[int] | None) -> list[TopicPartition]:
@@ -176,7 +184,7 @@ def _start(tp: TopicPartition, span: _Span, first: int, last: int, from_time: Ma
         # An offset outside the log would begin somewhere that nobody asked for.
         return min(max(span.from_offset, first), last)
     if span.tail is not None:
-        return max(first, last - span.tail)
+        return last
     if span.from_time is not None:
         return from_time[tp] if from_time[tp] >= 0 else last
     return first
@@ -187,13 +195,55 @@ def _end(
 ) -> int | None:
     ends = [last] if span.exits or over else []
     if span.to_offset is not None:
-        ends.append(span.to_offset)
+        # A partition that is shorter would be waited for without a word. From the end on, waiting is the purpose.
+        ends.append(span.to_offset if span.end else min(span.to_offset, last))
     if span.to_time is not None and to_time[tp] >= 0:
         ends.append(to_time[tp])
     return min(ends, default=None)
 
 
 # Reading.
+
+
+def _tail_starts(
+    consumer: Any, ends: Mapping[TopicPartition, int], firsts: Mapping[TopicPartition, int], count: int
+) -> dict[TopicPartition, int]:
+    """Where the last `count` records before each end begin.
+
+    Not every offset has a record: there are the markers of transactions, and what compaction left out. So steps back
+    are taken, each twice as long as the one before, until there are enough, or the log begins.
+    """
+    found: dict[TopicPartition, list[int]] = {tp: [] for tp in ends}
+    looked, step = dict(ends), count
+    while short := {tp for tp in ends if len(found[tp]) < count and looked[tp] > firsts[tp]}:
+        begins = {tp: max(firsts[tp], looked[tp] - step) for tp in short}
+        earlier = _offsets_between(consumer, begins, {tp: looked[tp] for tp in short})
+        for tp in short:
+            found[tp] = [*earlier[tp], *found[tp]][-count:]
+        looked |= begins
+        step *= 2
+    return {tp: offsets[0] if offsets else ends[tp] for tp, offsets in found.items()}
+
+
+def _offsets_between(
+    consumer: Any, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, list[int]]:
+    """The offsets that have records."""
+    found: dict[TopicPartition, list[int]] = {tp: [] for tp in begins}
+    reading = set(begins)
+    consumer.assign(reading)
+    for tp, offset in begins.items():
+        consumer.seek(tp, offset)
+    while reading:
+        for each in consumer.poll(_POLL_MS):
+            tp = TopicPartition(each.topic, each.partition)
+            if each.offset < ends[tp]:
+                found[tp].append(each.offset)
+        done = {tp for tp in reading if consumer.position(tp) >= ends[tp]}
+        reading -= done
+        consumer.pause(done)
+    consumer.unsubscribe()
+    return found
 
 
 def _read_partitions(

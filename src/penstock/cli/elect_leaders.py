@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from penstock.cli import parsing
+from penstock.cli.completion import complete_partitions
 from penstock.cli.confirm import confirm, yes_option
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
@@ -13,7 +14,7 @@ from penstock.cli.output import Output, Row, output_option
 
 
 @click.command("elect-leaders", context_settings=HELP)
-@click.argument("partitions", nargs=-1, metavar="[TOPIC:PARTITION]...")
+@click.argument("partitions", nargs=-1, metavar="[TOPIC:PARTITION]...", shell_complete=complete_partitions())
 @click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
 @click.option("--unclean", is_flag=True, help="Any live replica where none is in sync. Records may be lost.")
 @yes_option
@@ -36,7 +37,7 @@ def command(
     rows = [
         {"topic": tp.topic, "partition": tp.partition, "elected": each.was_needed} for tp, each in sorted(found.items())
     ]
-    output.changes(rows, _sentence)
+    output.changes(rows, _sentence, columns=("topic", "partition", "elected"))
     if output.is_table and not rows:
         click.echo("No election was needed.")
 

@@ -9,6 +9,7 @@ What is none of these is a fault of ours and keeps its traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ REMEDIES: Final = {
     ErrorCode.INVALID_CONFIG: "`penstock configs describe KIND NAME --all --docs` shows the keys and what they take",
     ErrorCode.GROUP_ID_NOT_FOUND: "`penstock groups list` shows the groups",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`penstock topics list` shows the topics",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists takes that for no error",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`penstock transactions list` shows them",
     **dict.fromkeys(
         (
@@ -41,6 +43,8 @@ REMEDIES: Final = {
     ),
     ErrorCode.SASL_AUTHENTICATION_FAILED: "check sasl.mechanism and the credentials in --command-config or the profile",
 }
+_SAID_TWICE: Final = re.compile(r"^topic (\S+): ((?:The topic|Topic) '\1' )")
+"""Our clients put the name of a topic before a broker's words, which may begin with it too."""
 _COLOURS: Final = {"error": 31, "warning": 33}
 
 
@@ -74,9 +78,9 @@ def sentences(error: Exception, remedies: Mapping[ErrorCode, str] | None = None)
     """The error for people: one line for each thing that failed."""
     failures = getattr(error, "failures", None)
     if failures:
-        return [_with_remedy(each, remedies or {}) for each in failures.values()]
+        return [_text(each, remedies) for each in failures.values()]
     if isinstance(error, KafkaError):
-        return [_with_remedy(error, remedies or {})]
+        return [_text(error, remedies)]
     if isinstance(error, ConfigErrors):
         return [f"setting {each}" for each in error.problems]
     if isinstance(error, OSError) and error.strerror:
@@ -84,9 +88,12 @@ def sentences(error: Exception, remedies: Mapping[ErrorCode, str] | None = None)
     return [str(error)]
 
 
-def _with_remedy(error: KafkaError, remedies: Mapping[ErrorCode, str]) -> str:
+def _text(error: KafkaError, remedies: Mapping[ErrorCode, str] | None) -> str:
+    """Kafka's tools show a broker's words as they are; ours say once what they are about, and then what to do."""
     message = error.message or str(error)
-    remedy = remedies.get(error.code)
+    if remedies is None:
+        return message
+    message, remedy = _SAID_TWICE.sub(r"\2", message), remedies.get(error.code)
     if remedy is None or "penstock " in message or remedy in message:
         return message
     return f"{message.rstrip('.')} ({remedy})"

@@ -9,13 +9,13 @@ import click
 
 from penstock.base.types import TopicPartition
 from penstock.cli import parsing
-from penstock.cli.completion import complete_groups
+from penstock.cli.completion import complete_groups, complete_topics
 from penstock.cli.confirm import confirm, yes_option
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
 from penstock.cli.failures import fail
 from penstock.cli.nouns import HELP, Noun
-from penstock.cli.output import Column, Output, Row, output_option, show_count
+from penstock.cli.output import Column, Output, Row, counted, output_option, show_count
 
 _GROUPS = click.argument("groups", nargs=-1, required=True, shell_complete=complete_groups)
 
@@ -140,7 +140,15 @@ def _described(group: Any, committed: Mapping[TopicPartition, Any], ends: Mappin
 
 @command.command("reset-offsets")
 @click.argument("group", shell_complete=complete_groups)
-@click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC[:0,1]", help="What to reset; repeatable.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:0,1]",
+    shell_complete=complete_topics,
+    help="What to reset; repeatable.",
+)
 @click.option("--all-topics", is_flag=True, help="Everything that the group has offsets of.")
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record.")
@@ -225,7 +233,8 @@ def _check_empty(admin: Any, group: str) -> None:
             return
         raise
     if described.members:
-        fail(f"group {group} has {len(described.members)} members: stop them first, then reset its offsets")
+        members = counted(len(described.members), "member")
+        fail(f"group {group} has {members}: stop what reads with it, then reset its offsets")
 
 
 def _wanted(

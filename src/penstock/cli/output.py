@@ -82,11 +82,13 @@ class Output:
         for each in shown:
             click.echo(f"{each['name']:<{width}}  {show(each['value'])}")
 
-    def changes(self, rows: Sequence[Row], sentence: Callable[[Row], str]) -> None:
-        """What was done: a sentence for each to people, the rows to programs."""
+    def changes(self, rows: Sequence[Row], sentence: Callable[[Row], str], *, columns: Sequence[str] = ()) -> None:
+        """What was done: a sentence for each to people, the rows to programs. `columns` are for when there are none."""
         if self.is_table:
             for row in rows:
                 click.echo(sentence(row))
+        elif self.format == "csv" and columns:
+            _csv(list(rows), columns)
         else:
             self.document(list(rows))
 
@@ -136,19 +138,13 @@ def show_time(timestamp_ms: int | None) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def show_bytes(size: float | None) -> str:
-    """1.5 MiB."""
-    if size is None or size < 0:
-        return "-"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
 def show_count(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 partition, 12 partitions."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _columns(columns: Sequence[Column | str]) -> list[Column]:
@@ -205,6 +201,8 @@ def _table(rows: list[Row], columns: Sequence[Column | str], *, empty: str, titl
 def _csv(rows: list[Row], columns: Sequence[Column | str]) -> None:
     import csv
 
+    if not columns:
+        return
     chosen = _columns(columns)
     writer = csv.writer(sys.stdout)
     writer.writerow([column.key for column in chosen])
@@ -213,4 +211,6 @@ def _csv(rows: list[Row], columns: Sequence[Column | str]) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value

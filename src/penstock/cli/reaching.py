@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,8 +17,11 @@ from penstock.cli.failures import fail
 
 SERVER_VARIABLE: Final = "PENSTOCK_BOOTSTRAP_SERVER"
 _PROBE_TIMEOUT_S: Final = 5.0
-_KAFKA_ANSWERS_S: Final = 1.0
-_HTTP_ANSWERS_S: Final = 1.0
+_LAST_CHANCE_S: Final = 0.1
+"""For an address whose turn comes when the time is over."""
+_ANSWERS_S: Final = 1.0
+_PROBE_SHARE: Final = 1 / 6
+"""Of a person's limit, for each of the three questions to somebody silent: half of it is left for the client."""
 _API_VERSIONS: Final = bytes.fromhex("00000016 0012 0000 00000000 000c") + b"penstock-cli"
 """The request that every broker answers: its size, API 18, version 0, correlation id 0, the client's id."""
 
@@ -25,11 +29,13 @@ _API_VERSIONS: Final = bytes.fromhex("00000016 0012 0000 00000000 000c") + b"pen
 def check_reachable(servers: str, *, security_protocol: str, timeout_s: float, option: str) -> None:
     """Fails with one sentence unless one of the servers is there; `option` is how a person says where they are."""
     reasons = []
+    deadline = time.monotonic() + timeout_s
     for host, port in _addresses(servers, option):
-        reason = _unreachable(host, port, min(_PROBE_TIMEOUT_S, timeout_s))
+        left_s = max(deadline - time.monotonic(), _LAST_CHANCE_S)
+        reason = _unreachable(host, port, round(min(_PROBE_TIMEOUT_S, left_s), 1))
         if reason is None:
             if security_protocol.upper() == "PLAINTEXT":
-                _check_protocol(host, port, option)
+                _check_protocol(host, port, option, min(_ANSWERS_S, timeout_s * _PROBE_SHARE))
             return
         reasons.append(f"{host}:{port} {reason}")
     fail(
@@ -63,15 +69,15 @@ def _unreachable(host: str, port: int, timeout_s: float) -> str | None:
     return None
 
 
-def _check_protocol(host: str, port: int, option: str) -> None:
-    answer = _first_bytes(host, port)
+def _check_protocol(host: str, port: int, option: str, wait_s: float) -> None:
+    answer = _first_bytes(host, port, wait_s)
     # A request without a version, such as ours must seem, is answered by some with a bare page.
     if answer.startswith((b"HTTP/", b"<")):
         fail(
             f"{host}:{port} is a web server, not a Kafka broker: check the port given with {option} or "
             f"{SERVER_VARIABLE}"
         )
-    if (len(answer) < 4 and _speaks_tls(host, port)) or answer.startswith(b"\x15\x03"):
+    if (len(answer) < 4 and _speaks_tls(host, port, wait_s)) or answer.startswith(b"\x15\x03"):
         fail(
             f"{host}:{port} speaks TLS, and this connection does not: set security.protocol=SSL or SASL_SSL (and "
             "ssl.truststore.location, if the certificate is not a public one) in the properties file, or take the "
@@ -79,13 +85,12 @@ def _check_protocol(host: str, port: int, option: str) -> None:
         )
 
 
-def _first_bytes(host: str, port: int) -> bytes:
+def _first_bytes(host: str, port: int, wait_s: float) -> bytes:
     """How the answer to a Kafka request begins; empty if there is none."""
     try:
-        with socket.create_connection((host, port), _PROBE_TIMEOUT_S) as probe:
+        with socket.create_connection((host, port), wait_s) as probe:
             probe.sendall(_API_VERSIONS)
-            for wait_s, last_words in ((_KAFKA_ANSWERS_S, b"\r\n\r\n"), (_HTTP_ANSWERS_S, b"")):
-                probe.settimeout(wait_s)
+            for last_words in (b"\r\n\r\n", b""):
                 try:
                     return probe.recv(5)
                 except TimeoutError:
@@ -95,12 +100,12 @@ def _first_bytes(host: str, port: int) -> bytes:
     return b""
 
 
-def _speaks_tls(host: str, port: int) -> bool:
+def _speaks_tls(host: str, port: int, wait_s: float) -> bool:
     """Whether a TLS server answers. Whose certificate it shows does not matter for that."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection((host, port), _KAFKA_ANSWERS_S) as plain, context.wrap_socket(plain):
+        with socket.create_connection((host, port), wait_s) as plain, context.wrap_socket(plain):
             return True
     except ssl.SSLError as error:
         # An alert is an answer: a server that wants the client's certificate, for one.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from penstock.cli import parsing
+from penstock.cli.completion import complete_partitions
 from penstock.cli.confirm import confirm, yes_option
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP, Noun
-from penstock.cli.output import Output, output_option
+from penstock.cli.output import Output, counted, output_option
 
 
 @click.group("reassign", cls=Noun, context_settings=HELP)
@@ -18,7 +19,13 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("moves", nargs=-1, required=True, metavar="TOPIC:PARTITION=BROKER,BROKER...")
+@click.argument(
+    "moves",
+    nargs=-1,
+    required=True,
+    metavar="TOPIC:PARTITION=BROKER,BROKER...",
+    shell_complete=complete_partitions("="),
+)
 @yes_option
 @output_option
 @connection_options
@@ -30,7 +37,7 @@ def move(connection: Connection, output: Output, *, moves: tuple[str, ...], yes:
     }
     with connection.admin() as admin:
         found = admin.describe_topics(sorted({tp.topic for tp in wanted}))
-        confirm(f"move {len(wanted)} partitions", yes=yes)
+        confirm(f"move {counted(len(wanted), 'partition')}", yes=yes)
         admin.alter_partition_reassignments(dict(wanted))
     before = {
         (topic.name, each.partition): list(each.replicas) for topic in found.values() for each in topic.partitions
@@ -63,7 +70,9 @@ def list_(connection: Connection, output: Output) -> None:
 
 
 @command.command()
-@click.argument("partitions", nargs=-1, required=True, metavar="TOPIC:PARTITION...")
+@click.argument(
+    "partitions", nargs=-1, required=True, metavar="TOPIC:PARTITION...", shell_complete=complete_partitions()
+)
 @yes_option
 @output_option
 @connection_options

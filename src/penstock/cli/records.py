@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.base.types import TopicPartition
 from penstock.cli import parsing
+from penstock.cli.completion import complete_partitions
 from penstock.cli.confirm import confirm, yes_option
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
-from penstock.cli.failures import fail
+from penstock.cli.failures import REMEDIES, fail, sentences
 from penstock.cli.nouns import HELP, Noun
 from penstock.cli.output import Output, output_option
+
+_ONLY_DELETE: Final = (
+    "only topics whose cleanup.policy has `delete` let records be deleted, and this one is compacted: write tombstones "
+    "or change it (`penstock configs set topic NAME cleanup.policy=delete`)"
+)
 
 
 @click.group("records", cls=Noun, context_settings=HELP)
@@ -23,7 +30,13 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("bounds", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
+@click.argument(
+    "bounds",
+    nargs=-1,
+    required=True,
+    metavar="TOPIC:PARTITION=OFFSET...",
+    shell_complete=complete_partitions("="),
+)
 @yes_option
 @output_option
 @connection_options
@@ -34,9 +47,23 @@ def delete(connection: Connection, output: Output, *, bounds: tuple[str, ...], y
         admin.describe_topics(sorted({tp.topic for tp in wanted}))
         _check_ends(admin, wanted)
         confirm("delete " + "; ".join(_sentence(tp, offset) for tp, offset in wanted.items()), yes=yes)
-        left = admin.delete_records(wanted)
+        try:
+            left = admin.delete_records(wanted)
+        except KafkaError as error:
+            fail("; ".join(_explained(error)))
     rows = [{"topic": tp.topic, "partition": tp.partition, "first_offset": left[tp]} for tp in sorted(wanted)]
     output.rows(rows, ["topic", "partition", "first_offset"])
+
+
+def _explained(error: KafkaError) -> list[str]:
+    """The sentences for what failed. The answer has no words of the broker, and one code has but one meaning here."""
+    found = sentences(error, REMEDIES)
+    failures = getattr(error, "failures", None) or {None: error}
+    for number, each in enumerate(failures.values()):
+        if each.code is ErrorCode.POLICY_VIOLATION:
+            where, _, _ = found[number].partition(": ")
+            found[number] = f"{where}: {_ONLY_DELETE}"
+    return found
 
 
 def _check_ends(admin: Any, wanted: Mapping[TopicPartition, int]) -> None:

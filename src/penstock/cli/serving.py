@@ -35,8 +35,8 @@ Announce = Callable[[Broker, float], None]
 
 _NEXT_STEPS = """
   Any Kafka client works; nothing needs to be created first. In another terminal, for example:
-    kcat -P -b {address} -t greetings         # type lines, Ctrl-D ends
-    kcat -C -b {address} -t greetings -e      # reads them back
+    penstock produce greetings -b {address}       # type lines, Ctrl-D ends
+    penstock consume greetings -b {address} -e    # reads them back
   Ctrl-C stops the broker; the data stays in {directory}.
 """
 

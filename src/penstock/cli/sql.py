@@ -41,20 +41,21 @@ def command(
     URL is that of a SQL server (http://localhost:8088, or PENSTOCK_SQL_URL). Without -e and -f statements come from
     the terminal, or from standard input if that is none. The first statement that fails ends a script with exit code 1.
     """
-    from penstock.sql.shell.output import JsonOutput, TextOutput
+    from penstock.sql.shell.output import TextOutput
     from penstock.sql.shell.rest import DEFAULT_URL, RestClient, ShellError
     from penstock.sql.shell.session import Left, Session, read_script
 
-    output = JsonOutput() if form == "json" else TextOutput()
+    interactive = not texts and not files and sys.stdin.isatty()
+    output = TextOutput(form="json" if form == "json" else "table", interactive=interactive)
     try:
         client = RestClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
         session = Session(client, output)
         session.properties.update(map(_pair, settings))
         session.variables.update(map(_pair, variables))
-        scripts = [*map(read_script, files), *texts]
-        if not scripts and sys.stdin.isatty():
+        if interactive:
             _interactive(client, output, session)
             return
+        scripts = [*map(read_script, files), *texts]
         for script in scripts or [sys.stdin.read()]:
             session.run(script)
     except Left:

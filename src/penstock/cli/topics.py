@@ -13,7 +13,7 @@ from penstock.cli.confirm import confirm, yes_option
 from penstock.cli.connection import Connection
 from penstock.cli.connection_options import connection_options
 from penstock.cli.nouns import HELP, Noun
-from penstock.cli.output import Column, Output, Row, output_option, show_count
+from penstock.cli.output import Column, Output, Row, counted, output_option, show_count
 
 _NAMES = click.argument("topics", nargs=-1, required=True, shell_complete=complete_topics)
 
@@ -220,7 +220,9 @@ def _created_sentence(row: Row) -> str:
     if row["result"] == "exists":
         return f"Topic {row['topic']} exists already."
     verb = "Would create" if row["result"] == "valid" else "Created"
-    numbers = f": {row['partitions']} partitions, {row['replicas']} replicas" if row["partitions"] else ""
+    numbers = ""
+    if row["partitions"]:
+        numbers = f": {counted(row['partitions'], 'partition')}, {counted(row['replicas'] or 0, 'replica')}"
     return f"{verb} topic {row['topic']}{numbers}."
 
 
@@ -269,7 +271,7 @@ def _asked(partitions: int | None, changes: dict[str, str | None]) -> Row:
 
 
 def _altered_sentence(row: Row) -> str:
-    parts = [f"{row['partitions']} partitions"] if "partitions" in row else []
+    parts = [counted(row["partitions"], "partition")] if "partitions" in row else []
     for key, value in row.get("configs", {}).items():
         parts.append(f"{key} back to its default" if value is None else f"{key}={value}")
     verb = "Would alter" if row["result"] == "valid" else "Altered"

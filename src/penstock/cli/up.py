@@ -38,7 +38,6 @@ class Child:
     name: str
     process: subprocess.Popen[str]
     ready: threading.Event = field(default_factory=threading.Event)
-    said_ready: bool = False
 
     def stop(self) -> int:
         if self.process.poll() is None:
@@ -106,7 +105,6 @@ def _show(child: Child, lines: IO[str], over: threading.Event) -> None:
         prefix = click.style(prefix, fg=_COLOURS[child.name])
     for line in lines:
         if " ready: " in line:
-            child.said_ready = True
             child.ready.set()
         click.echo(f"{prefix} {line.rstrip()}")
         sys.stdout.flush()

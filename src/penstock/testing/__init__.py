@@ -6,7 +6,7 @@ and any client connects to it over TCP. Nothing here is imported by the product;
 product has anyway, the files port and the dispatch function that a session is given.
 
 Names are loaded when they are first used, because pytest imports this package in every project that has Penstock
-installed. A cluster of several brokers will be `kafka_cluster`, once several brokers form one.
+installed.
 """
 
 from __future__ import annotations

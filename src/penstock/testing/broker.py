@@ -19,8 +19,12 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from penstock.base.config.broker import BrokerConfig
+from penstock.base.config.broker_keys import KEYS
 from penstock.base.config.declaration import ConfigErrors
 from penstock.base.config.loading import load_broker_config
+from penstock.base.config.resolving import known_key
+from penstock.base.config.retired import RETIRED
+from penstock.base.config.text import closest
 from penstock.base.system import new_event_loop
 from penstock.server.broker import Broker, BrokerError
 from penstock.testing.faults import Faults
@@ -55,6 +59,8 @@ class EphemeralBroker:
             raise EphemeralBrokerError(
                 f"an ephemeral broker chooses {' and '.join(chosen)} by itself; leave that out, or run `penstock serve`"
             )
+        for key in self._overrides:
+            _check_known(key)
         self._port = port
         self._directory: str | None = None
         self._thread: _BrokerThread | None = None
@@ -249,6 +255,14 @@ class _BrokerThread:
             self._interceptor.clear()
             await broker.stop()
             await world.close()
+
+
+def _check_known(key: str) -> None:
+    """A broker starts with keys that nobody knows, since a plugin might want them; in a test they are misspelt."""
+    if known_key(key) is None and key not in RETIRED:
+        meant = closest(key.replace("_", "."), KEYS)
+        remedy = f"did you mean {meant!r}?" if meant else "docs/configuration.md lists them"
+        raise EphemeralBrokerError(f"{key!r} is not a setting of brokers; {remedy}")
 
 
 def setting_text(value: object) -> str:

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from penstock.base.errors import KafkaError
+from penstock.base.errors import ErrorCode, KafkaError
 from penstock.server.broker import Broker
 from penstock.testing.naming import api_of, check_count, check_seconds, check_times, code_of
 from penstock.testing.rules import OWN_CLIENT_ID, Effect, Fault, Interceptor, cut, delay, drop, refuse
@@ -16,6 +16,11 @@ from penstock.testing.world import Disk
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+_NO_GROUP: Final = {
+    ErrorCode.NOT_COORDINATOR: "it does not exist, for no consumer has joined any group yet",
+    ErrorCode.GROUP_ID_NOT_FOUND: "it does not exist or has no members",
+}
 
 
 class Host(Protocol):
@@ -117,9 +122,8 @@ class Faults:
         try:
             self._host().run_async(lambda: self._host().broker.groups.force_rebalance(group, "asked for by a fault"))
         except KafkaError as error:
-            raise ValueError(
-                f"the group {group!r} cannot rebalance: {error.message}; let a consumer join it first"
-            ) from None
+            reason = _NO_GROUP.get(error.code, error.message.rstrip("."))
+            raise ValueError(f"the group {group!r} cannot rebalance: {reason}; let a consumer join it first") from None
 
     # -- The disk --------------------------------------------------------------------------------------------------
 

@@ -25,11 +25,9 @@ class Disk:
 
     def __init__(self) -> None:
         self.is_full = False
-        self.refused_count = 0
 
     def check_room(self, path: str) -> None:
         if self.is_full:
-            self.refused_count += 1
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 

@@ -42,9 +42,6 @@ class Client(ABC):
     writes_xerial_snappy = False
     reads_xerial_snappy = True
     reads = True
-    # A tool may be unable to choose acks or idempotence.
-    takes_acks = True
-    takes_idempotence = True
 
     def write_codecs(self) -> Sequence[str]:
         return CODECS

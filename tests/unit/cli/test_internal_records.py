@@ -7,6 +7,7 @@ import json
 import pytest
 
 from penstock.cli.failures import Failed
+from penstock.cli.kafka.internal_formatters import UnreadableError, format_record
 from penstock.cli.kafka.internal_records import decode_offsets_record, decode_share_record, decode_transaction_record
 from penstock.coordinator.records.group_records import (
     GroupMetadataValue,
@@ -92,3 +93,19 @@ def test_the_state_of_a_share_group() -> None:
         "Error at offset 4, skipping. the key is cut off in its topicId",
         None,
     )
+
+
+def test_formatters_show_the_kinds_that_are_theirs() -> None:
+    commit = offset_commit_record("billing", "orders", 3, OffsetCommitValue(17))
+    shown = format_record("OffsetsMessageFormatter", commit.key, commit.value)
+    assert shown == (
+        '{"key":{"type":1,"data":{"group":"billing","topic":"orders","partition":3}},'
+        '"value":{"version":4,"data":{"offset":17,"leaderEpoch":-1,"metadata":"","commitTimestamp":0}}}'
+    )
+    deleted = format_record("OffsetsMessageFormatter", commit.key, None)
+    assert deleted is not None
+    assert deleted.endswith('"value":null}')
+    assert format_record("GroupMetadataMessageFormatter", commit.key, commit.value) is None
+    assert format_record("OffsetsMessageFormatter", None, b"of another topic") is None
+    with pytest.raises(UnreadableError, match="OffsetsMessageFormatter cannot read it: "):
+        format_record("OffsetsMessageFormatter", b"\x00\x01\x00", b"")

@@ -17,9 +17,17 @@ from penstock.cli.kafka.get_offsets import rules, timestamp_of
 from penstock.cli.kafka.group_descriptions import aligned, assignment_text
 from penstock.cli.kafka.group_offsets import parse_datetime, parse_duration, read_csv
 from penstock.cli.kafka.json_files import partition_entries, read_json
-from penstock.cli.kafka.lines import Line, LineError, LineFormatter, LineReader
+from penstock.cli.kafka.lines import (
+    FORMATTER_KEYS,
+    READER_KEYS,
+    Line,
+    LineError,
+    LineFormatter,
+    LineReader,
+    unknown_keys,
+)
 from penstock.cli.kafka.parsing import UsageError, parse
-from penstock.cli.kafka.perf_numbers import Latencies
+from penstock.cli.kafka.perf_numbers import Latencies, metric_lines
 from penstock.cli.kafka.reassign_partitions import partition_status, read_plan, spread
 from penstock.cli.kafka.zookeeper import listeners
 from penstock.records.record import ConsumerRecord
@@ -43,6 +51,17 @@ def test_lines_that_do_not_fit() -> None:
     assert LineReader({**KEYED, "ignore.error": "true"}).read(b"c\n", 3) == Line(None, b"c")
     with pytest.raises(UsageError, match="may not be equal"):
         LineReader({"headers.delimiter": ","})
+
+
+def test_unknown_properties_of_lines() -> None:
+    assert not list(unknown_keys(READER_KEYS, READER_KEYS, "reader"))
+    assert not list(unknown_keys(["key.deserializer.schema"], FORMATTER_KEYS, "formatter"))
+    (misspelt,) = unknown_keys(["parse.kye"], READER_KEYS, "reader")
+    assert misspelt == "parse.kye is no property of the reader and has no effect; did you mean parse.key?"
+    (strange,) = unknown_keys(["print.foo"], FORMATTER_KEYS, "formatter")
+    assert strange.startswith(
+        "print.foo is no property of the formatter and has no effect; there are print.timestamp, "
+    )
 
 
 def test_records_become_lines() -> None:
@@ -190,3 +209,22 @@ def test_numbers_of_performance() -> None:
     assert Latencies(0.0).interval_line(1.0).startswith("0 records sent, 0.0 records/sec")
     moment = datetime(2026, 1, 2, 3, 4, 5, 678000)
     assert java_date(moment, "yyyy-MM-dd HH:mm:ss:SSS") == "2026-01-02 03:04:05:678"
+
+
+def test_metrics_have_kafkas_names() -> None:
+    nan = float("nan")
+    metrics = {
+        "records-lag-max": 3.0, 'request-rate{node-id="node--1"}': 0.25, "commit-latency-avg": nan,
+        "a.b-c-0.records-lag": 3, "last-poll-seconds-ago": 1.0,
+    }  # fmt: skip
+    assert list(metric_lines(metrics, "consumer", "me")) == [
+        "\nMetric Name" + " " * 75 + "Value",
+        "consumer-coordinator-metrics:commit-latency-avg:{client-id=me}                      : NaN",
+        "consumer-fetch-manager-metrics:records-lag-max:{client-id=me}                       : 3.000",
+        "consumer-fetch-manager-metrics:records-lag:{client-id=me, topic=a.b-c, partition=0} : 3.000",
+        "consumer-metrics:last-poll-seconds-ago:{client-id=me}                               : 1.000",
+        "consumer-node-metrics:request-rate:{client-id=me, node-id=node--1}                  : 0.250",
+    ]
+    assert list(metric_lines({"batch-size-avg": 1.0}, "producer", "me"))[1] == (
+        "producer-metrics:batch-size-avg:{client-id=me} : 1.000"
+    )

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.cli.connection import read_properties
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, warn
 from penstock.cli.kafka.connecting import connect, settings
-from penstock.cli.kafka.lines import LineError, LineFormatter
+from penstock.cli.kafka.internal_formatters import FORMATTERS, UnreadableError, format_record
+from penstock.cli.kafka.lines import FORMATTER_KEYS, LineError, LineFormatter, unknown_keys
+from penstock.cli.kafka.missing_topics import partitions_of
 from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, key_values
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
@@ -31,6 +33,7 @@ def _run(options: Parsed) -> None:
     with connection.consumer() as consumer:
         _choose(consumer, options)
         try:
+            _check_place(consumer, options)
             reading.run(consumer)
         finally:
             # Also after Ctrl-C, which is how one ends a consumer that waits for more.
@@ -43,7 +46,9 @@ class _Reading:
     def __init__(self, options: Parsed, show: Callable[[Any], bytes]) -> None:
         self.count = 0
         self._show = show
-        self._max = options.number("max-messages")
+        wanted = options.number("max-messages")
+        # Kafka's -1 is no limit.
+        self._max = None if wanted is None or wanted < 0 else wanted
         self._idle_ms = options.number("timeout-ms")
         self._skips_errors = options.has("skip-message-on-error")
 
@@ -129,6 +134,19 @@ def _choose(consumer: Consumer, options: Parsed) -> None:
         consumer.seek(place, offset)
 
 
+def _check_place(consumer: Consumer, options: Parsed) -> None:
+    """A topic that does not exist is waited for, which is told; a partition of one that does will not come."""
+    if not options.has("topic"):
+        return
+    topic, partition = options.text("topic"), options.number("partition")
+    there = partitions_of(consumer, topic)
+    if partition is not None and there and partition not in there:
+        raise Failed(
+            f"Partition {topic}-{partition} does not exist: the topic has {len(there)} partition(s), from 0 to "
+            f"{max(there)}"
+        )
+
+
 def _formatter(options: Parsed) -> Callable[[Any], bytes]:
     properties: dict[str, str] = {}
     if options.has("formatter-config"):
@@ -139,17 +157,32 @@ def _formatter(options: Parsed) -> Callable[[Any], bytes]:
         if options.has(name):
             properties[name.replace("-", ".")] = options.text(name)
     shown = LineFormatter(properties)
-    name = options.text("formatter").rpartition(".")[2]
+    # Before Kafka 4, those of internal topics were classes inside of others: `GroupMetadataManager$Offsets...`.
+    name = options.text("formatter").rpartition(".")[2].rpartition("$")[2]
     if name == "DefaultMessageFormatter":
+        for each in unknown_keys(properties, FORMATTER_KEYS, "formatter"):
+            warn(each)
         return shown.line
+    if name in FORMATTERS:
+        return lambda record: _as_json(record, name)
     if name == "NoOpMessageFormatter":
         return lambda record: b""
     if name == "LoggingMessageFormatter":
         return lambda record: _logged(record, shown)
     raise UsageError(
         f"--formatter {options.get('formatter')} is a Java class that cannot be run here; there are "
-        "DefaultMessageFormatter, LoggingMessageFormatter and NoOpMessageFormatter"
+        f"DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter and, for Kafka's own topics, "
+        f"{', '.join(FORMATTERS)}"
     )
+
+
+def _as_json(record: Any, formatter: str) -> bytes:
+    """A record of one of Kafka's own topics; nothing of those kinds that are not the formatter's."""
+    try:
+        line = format_record(formatter, record.key, record.value)
+    except UnreadableError as error:
+        raise LineError(str(error)) from None
+    return b"" if line is None else f"{line}\n".encode()
 
 
 def _logged(record: Any, shown: LineFormatter) -> bytes:
@@ -234,7 +267,11 @@ TOOL = Tool(
         flag("skip-message-on-error", "Go on after a record that cannot be shown."),
         Option("isolation-level", "read_committed or read_uncommitted.", metavar="level"),
         Option(
-            "formatter", "DefaultMessageFormatter, LoggingMessageFormatter or NoOpMessageFormatter.", metavar="class",
+            "formatter",
+            "DefaultMessageFormatter, LoggingMessageFormatter or NoOpMessageFormatter; for Kafka's own topics "
+            "OffsetsMessageFormatter, GroupMetadataMessageFormatter, TransactionLogMessageFormatter or "
+            "ShareGroupStateMessageFormatter.",
+            metavar="class",
             default="org.apache.kafka.tools.consumer.DefaultMessageFormatter",
         ),
         Option(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.cli.connection import read_properties
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, warn
 from penstock.cli.kafka.connecting import connect, settings
-from penstock.cli.kafka.lines import LineError, LineReader
+from penstock.cli.kafka.lines import READER_KEYS, Line, LineError, LineReader, unknown_keys
+from penstock.cli.kafka.missing_topics import told_if_missing
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
+
+if TYPE_CHECKING:
+    from penstock.client.producer.blocking import Producer
 
 _READERS = ("LineMessageReader", "ConsoleProducer$LineMessageReader")
 _FAILURES_SHOWN_MAX = 10
@@ -26,7 +30,12 @@ def _run(options: Parsed) -> int:
     failures: list[str] = []
     with connection.producer() as producer:
         try:
-            _send(producer, topic, reader, _lines(sys.stdin.isatty()), failures, wait=options.has("sync"))
+            records = _records(reader, _lines(sys.stdin.isatty()))
+            # The first record has to wait for the topic, and for nothing else.
+            if (first := next(records, None)) is not None:
+                with told_if_missing(connection, topic):
+                    _send(producer, topic, (first,), failures, wait=options.has("sync"))
+            _send(producer, topic, records, failures, wait=options.has("sync"))
         except LineError as error:
             # What came before is sent all the same, as Kafka's producer does when it closes.
             producer.flush()
@@ -53,20 +62,19 @@ def _lines(prompt: bool) -> Iterable[bytes]:
         yield line
 
 
-def _send(
-    producer: object, topic: str, reader: LineReader, lines: Iterable[bytes], failures: list[str], *, wait: bool
-) -> None:
-    from penstock.base.errors import KafkaError
-    from penstock.client.producer.blocking import Producer
+def _records(reader: LineReader, lines: Iterable[bytes]) -> Iterator[Line]:
+    for number, line in enumerate(lines, start=1):
+        yield reader.read(line, number)
 
-    assert isinstance(producer, Producer)
+
+def _send(producer: Producer, topic: str, records: Iterable[Line], failures: list[str], *, wait: bool) -> None:
+    from penstock.base.errors import KafkaError
 
     def delivered(_: object, error: BaseException | None) -> None:
         if error is not None:
             failures.append(f"Error when sending a record to topic {topic}: {error}")
 
-    for number, line in enumerate(lines, start=1):
-        record = reader.read(line, number)
+    for record in records:
         if not wait:
             producer.send(topic, record.value, record.key, headers=record.headers or None, on_delivery=delivered)
             continue
@@ -82,6 +90,8 @@ def _reader_properties(options: Parsed) -> dict[str, str]:
         found |= read_properties(options.text("reader-config"))
     for name in ("property", "reader-property"):
         found |= key_values(options.values(name), name)
+    for each in unknown_keys(found, READER_KEYS, "reader"):
+        warn(each)
     return found
 
 

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import NoReturn
 
 from penstock.cli.kafka.connecting import connect, settings
+from penstock.cli.kafka.missing_topics import partitions_of
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
+from penstock.cli.kafka.perf_numbers import metric_lines
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 _MEGABYTE = 1024 * 1024
@@ -35,10 +37,13 @@ def _run(options: Parsed) -> None:
     if not options.has("hide-header"):
         print(f"{'time, threadId' if detailed else 'start.time, end.time'}, {_COLUMNS}")
     run = _Test(options, wanted, detailed=detailed)
-    with connect(_consumer_settings(options)).consumer() as consumer:
+    found = _consumer_settings(options)
+    with connect(found).consumer() as consumer:
         pattern = options.get("include")
         topics = [options.text("topic")] if pattern is None else re.compile(pattern)
         consumer.subscribe(topics, on_assign=run.assigned)
+        if pattern is None:
+            partitions_of(consumer, options.text("topic"))
         while run.count < wanted:
             before = run.count
             for record in consumer.poll(min(1000.0, run.timeout_ms), min(wanted - run.count, 5000)):
@@ -52,8 +57,8 @@ def _run(options: Parsed) -> None:
         metrics = consumer.metrics() if options.has("print-metrics") else {}
     if not detailed:
         print(run.summary())
-    for name in sorted(metrics):
-        print(f"{name:<60}: {metrics[name]:.3f}")
+    if options.has("print-metrics"):
+        print("\n".join(metric_lines(metrics, "consumer", str(found["client.id"]))))
 
 
 class _Test:

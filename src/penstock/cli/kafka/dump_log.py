@@ -223,7 +223,8 @@ def _offset_index(path: Path, options: Parsed) -> int:
     code = 0
     if not options.has("index-sanity-check"):
         code = _verify(path, [(base + offset, position) for offset, position in entries])
-    return code or _show_entries(path, options, [f"offset: {base + each[0]} position: {each[1]}" for each in entries])
+    shown = entries or [(0, 0)]
+    return code or _show_entries(path, options, [f"offset: {base + each[0]} position: {each[1]}" for each in shown])
 
 
 def _time_index(path: Path, options: Parsed) -> int:
@@ -231,11 +232,15 @@ def _time_index(path: Path, options: Parsed) -> int:
     entries = _entries(path, _TIME_ENTRY)
     if entries is None:
         return 1
-    return _show_entries(path, options, [f"timestamp: {each[0]} offset: {base + each[1]}" for each in entries])
+    shown = entries or ([(0, 0)] if path.stat().st_size else [])
+    return _show_entries(path, options, [f"timestamp: {each[0]} offset: {base + each[1]}" for each in shown])
 
 
 def _entries(path: Path, entry: struct.Struct) -> list[tuple[int, ...]] | None:
-    """An index's entries; what a broker keeps free for more of them is all zero. None if they cannot be right."""
+    """An index's entries; what a broker keeps free for more of them is all zero. None if they cannot be right.
+
+    Of a file that has nothing but such room Kafka shows the first zeros, so that is what the tables show, too.
+    """
     data = path.read_bytes()
     found = [each for each in entry.iter_unpack(data[: len(data) // entry.size * entry.size]) if any(each)]
     grows = all(before < after for before, after in itertools.pairwise(found))

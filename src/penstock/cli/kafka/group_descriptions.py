@@ -39,6 +39,9 @@ def describe(admin: Admin, groups: Sequence[str], options: Parsed, *, timeout_ms
             rows = _state_rows(group, verbose)
         else:
             rows = _offset_rows(admin, group, verbose, timeout_ms)
+            if len(rows) == 1:
+                # Without an offset and without a member there is nothing to show, not even the columns.
+                continue
         print()
         for line in rows:
             print(line)

@@ -89,6 +89,9 @@ def _planned(admin: Admin, group: str, options: Parsed) -> Offsets:
         when_ms = int((time.time() - parse_duration(options.text("by-duration")).total_seconds()) * 1000)
     found = _listed(admin, chosen, OffsetSpec.at(max(when_ms, 0)))
     late = _listed(admin, [tp for tp, offset in found.items() if offset < 0], OffsetSpec.LATEST)
+    for tp in sorted(late):
+        # Also when there are records, but none of that time or later.
+        print(f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known offset.")
     return {**found, **late}
 
 

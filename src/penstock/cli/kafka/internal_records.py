@@ -39,7 +39,7 @@ _CONSUMER_PROTOCOL_VERSION_MAX: Final = 3
 _DELETED: Final = "<DELETE>"
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """What a kind of record has in its key, and the layout of its value."""
 
     key: tuple[str, ...]
@@ -48,40 +48,40 @@ class _Kind(NamedTuple):
     flexible_from: int
 
 
-_OFFSET: Final = _Kind(("group", "topic", "partition"), OffsetCommitLayout, 4, 4)
-_OFFSETS: Final[Mapping[int, _Kind]] = {
+_OFFSET: Final = Kind(("group", "topic", "partition"), OffsetCommitLayout, 4, 4)
+OFFSETS: Final[Mapping[int, Kind]] = {
     0: _OFFSET,
     1: _OFFSET,
-    2: _Kind(("group",), GroupMetadataLayout, 4, 4),
-    3: _Kind(("groupId",), newer.GroupEpochLayout, 0, 0),
-    5: _Kind(("groupId", "memberId"), newer.GroupMemberLayout, 0, 0),
-    6: _Kind(("groupId",), newer.TargetEpochLayout, 0, 0),
-    7: _Kind(("groupId", "memberId"), newer.TargetMemberLayout, 0, 0),
-    8: _Kind(("groupId", "memberId"), newer.CurrentMemberLayout, 0, 0),
+    2: Kind(("group",), GroupMetadataLayout, 4, 4),
+    3: Kind(("groupId",), newer.GroupEpochLayout, 0, 0),
+    5: Kind(("groupId", "memberId"), newer.GroupMemberLayout, 0, 0),
+    6: Kind(("groupId",), newer.TargetEpochLayout, 0, 0),
+    7: Kind(("groupId", "memberId"), newer.TargetMemberLayout, 0, 0),
+    8: Kind(("groupId", "memberId"), newer.CurrentMemberLayout, 0, 0),
 }
-_TRANSACTIONS: Final[Mapping[int, _Kind]] = {0: _Kind(("transactionalId",), TransactionLayout, 1, 1)}
-_SHARES: Final[Mapping[int, _Kind]] = {
-    0: _Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareSnapshotLayout, 0, 0),
-    1: _Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareUpdateLayout, 0, 0),
+TRANSACTIONS: Final[Mapping[int, Kind]] = {0: Kind(("transactionalId",), TransactionLayout, 1, 1)}
+SHARES: Final[Mapping[int, Kind]] = {
+    0: Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareSnapshotLayout, 0, 0),
+    1: Kind(("groupId", "topicId", "partition"), share_group_layouts.ShareUpdateLayout, 0, 0),
 }
 
 
 def decode_offsets_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
     """A record of `__consumer_offsets`."""
-    return _decode(_OFFSETS, offset, key, value)
+    return _decode(OFFSETS, offset, key, value)
 
 
 def decode_transaction_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
     """A record of `__transaction_state`."""
-    return _decode(_TRANSACTIONS, offset, key, value)
+    return _decode(TRANSACTIONS, offset, key, value)
 
 
 def decode_share_record(offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
     """A record of `__share_group_state`."""
-    return _decode(_SHARES, offset, key, value)
+    return _decode(SHARES, offset, key, value)
 
 
-def _decode(kinds: Mapping[int, _Kind], offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
+def _decode(kinds: Mapping[int, Kind], offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
     if key is None:
         raise Failed(
             f"the record at offset {offset} has no key, so it is none of this topic: --offsets-decoder is for "
@@ -93,7 +93,7 @@ def _decode(kinds: Mapping[int, _Kind], offset: int, key: bytes | None, value: b
         kind = kinds.get(number)
         if kind is None:
             return f"Unknown record type {number} at offset {offset}, skipping.", None
-        shown_key = {"type": str(number), "data": _key(kind, key)}
+        shown_key = {"type": str(number), "data": key_fields(kind, key)}
         if value is None:
             return dumps(shown_key), _DELETED
         return dumps(shown_key), dumps(_value(kind, value))
@@ -101,7 +101,7 @@ def _decode(kinds: Mapping[int, _Kind], offset: int, key: bytes | None, value: b
         return f"Error at offset {offset}, skipping. {error}", None
 
 
-def _key(kind: _Kind, key: bytes) -> dict[str, object]:
+def key_fields(kind: Kind, key: bytes) -> dict[str, object]:
     found: dict[str, object] = {}
     position = _INT16.size
     for name in kind.key:
@@ -117,7 +117,7 @@ def _key(kind: _Kind, key: bytes) -> dict[str, object]:
     return found
 
 
-def _value(kind: _Kind, value: bytes) -> dict[str, object]:
+def _value(kind: Kind, value: bytes) -> dict[str, object]:
     layout = decode_value(kind.value, value, kind.version_max, kind.flexible_from)
     (version,) = _INT16.unpack_from(value)
     shown = fields(layout, version)

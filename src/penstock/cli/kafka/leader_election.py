@@ -49,8 +49,11 @@ def _run(options: Parsed) -> int:
     # Asked for all partitions, Kafka tells of those that needed an election only.
     if needless and chosen is not None:
         print(f"Valid replica already elected for partitions {_joined(needless)}")
-    for tp, reason in sorted(failed.items()):
-        print(f"Error completing leader election ({kind}) for partition: {tp}: {reason.message}", file=sys.stderr)
+    for tp, failure in sorted(failed.items()):
+        reason = failure.message.removeprefix(f"partition {tp}: ")
+        print(f"Error completing leader election ({kind}) for partition: {tp}: {reason}")
+    if failed:
+        print(f"{len(failed)} replica(s) could not be elected", file=sys.stderr)
     return 1 if failed else 0
 
 

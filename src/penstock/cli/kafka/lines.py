@@ -7,16 +7,33 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from penstock.base.config.text import closest
 from penstock.cli.kafka.parsing import UsageError
 
 READER_KEYS: Final = (
     "parse.key", "parse.headers", "key.separator", "headers.delimiter", "headers.separator", "headers.key.separator",
     "ignore.error", "null.marker",
 )  # fmt: skip
+FORMATTER_KEYS: Final = (
+    "print.timestamp", "print.partition", "print.offset", "print.epoch", "print.delivery", "print.headers", "print.key",
+    "print.value", "key.separator", "line.separator", "headers.separator", "null.literal", "key.deserializer",
+    "value.deserializer", "headers.deserializer",
+)  # fmt: skip
+_OF_DESERIALIZERS: Final = ("key.deserializer.", "value.deserializer.", "headers.deserializer.")
+"""What follows is for the deserializers, which know their keys themselves."""
+
+
+def unknown_keys(properties: Iterable[str], known: Sequence[str], whose: str) -> Iterator[str]:
+    """A sentence for each key that says nothing here: as in Kafka it is no error, but a misspelt one should be seen."""
+    for key in properties:
+        if key not in known and not key.startswith(_OF_DESERIALIZERS):
+            meant = closest(key, known)
+            instead = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
+            yield f"{key} is no property of the {whose} and has no effect; {instead}"
 
 
 class LineError(Exception):
@@ -148,6 +165,7 @@ class LineFormatter:
         self._timestamp = shown("print.timestamp")
         self._partition = shown("print.partition")
         self._offset = shown("print.offset")
+        self._delivery = shown("print.delivery")
         self._epoch = shown("print.epoch")
         self._headers = shown("print.headers")
         self._key = shown("print.key")
@@ -178,6 +196,9 @@ class LineFormatter:
             yield f"Partition:{record.partition}".encode()
         if self._offset:
             yield f"Offset:{record.offset}".encode()
+        if self._delivery:
+            # How often it was delivered is known to share groups only.
+            yield b"Delivery:NOT_PRESENT"
         if self._epoch:
             epoch = getattr(record, "leader_epoch", None)
             yield f"Epoch:{'NOT_PRESENT' if epoch is None or epoch < 0 else epoch}".encode()

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
-from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag
+from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, joined
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 
@@ -20,13 +20,13 @@ def _run(options: Parsed) -> None:
         unknown = [each for each in wanted if each not in existing]
         if unknown:
             raise Failed(
-                f"ERROR: The given brokers do not exist from --broker-list: {_joined(unknown)}. Current existent "
-                f"brokers: {_joined(existing)}"
+                f"ERROR: The given brokers do not exist from --broker-list: {joined(unknown)}. Current existent "
+                f"brokers: {joined(existing)}"
             )
         chosen = wanted or existing
         print("Querying brokers for log directories information")
         described = admin.describe_log_dirs(chosen)
-    print(f"Received log directory information from brokers {_joined(chosen)}")
+    print(f"Received log directory information from brokers {joined(chosen)}")
     brokers = [
         {"broker": broker, "logDirs": [_directory(each, topics) for each in described[broker].values()]}
         for broker in chosen
@@ -56,10 +56,6 @@ def _broker_ids(text: str) -> list[int]:
         raise UsageError(
             f"--broker-list takes the ids of brokers, as 0,1,2, and '{text}' is not of that form"
         ) from None
-
-
-def _joined(ids: list[int]) -> str:
-    return ",".join(str(each) for each in ids)
 
 
 TOOL = Tool(

@@ -195,3 +195,8 @@ def split_list(text: str) -> list[str]:
         current += letter
     parts.append(current)
     return [part.strip() for part in parts if part.strip()]
+
+
+def joined(values: Iterable[object]) -> str:
+    """A list as the tools print it: commas, and no blanks."""
+    return ",".join(map(str, values))

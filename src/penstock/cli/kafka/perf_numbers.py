@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 _MEGABYTE = 1024 * 1024
+_OF_NODE: Final = re.compile(r'(?P<name>[^{]+)\{node-id="(?P<node>[^"]*)"\}')
+_OF_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.(?P<name>[^.]+)")
+_CONSUMER_GROUPS: Final = (
+    (re.compile(r"(commit|heartbeat|join|sync|rebalance|partition)-|(assigned-partitions|last-(rebalance|heartbeat)-)"),
+     "consumer-coordinator-metrics"),
+    (re.compile(r"(fetch|bytes-consumed|records)-"), "consumer-fetch-manager-metrics"),
+)  # fmt: skip
+"""Which group of Kafka's metrics a name belongs to, where that is not the client's own."""
 
 
 @dataclass(slots=True)
@@ -57,3 +68,25 @@ class Latencies:
 
     def _highest(self) -> int:
         return max(self.by_ms, default=0)
+
+
+def metric_lines(metrics: Mapping[str, float], kind: str, client_id: str) -> Iterator[str]:
+    """A client's metrics as Kafka's tools print them: `group:name:{tags} : value`. `kind` is producer or consumer."""
+    shown = {_metric_name(name, kind, client_id): value for name, value in metrics.items()}
+    width = max([len(name) for name in shown], default=0)
+    yield f"\n{'Metric Name':<{width}}   Value"
+    for name in sorted(shown):
+        value = shown[name]
+        yield f"{name:<{width}} : " + ("NaN" if value != value else f"{value:.3f}")
+
+
+def _metric_name(name: str, kind: str, client_id: str) -> str:
+    tags = f"client-id={client_id}"
+    if of_node := _OF_NODE.fullmatch(name):
+        return f"{kind}-node-metrics:{of_node['name']}:{{{tags}, node-id={of_node['node']}}}"
+    if of_partition := _OF_PARTITION.fullmatch(name):
+        name = of_partition["name"]
+        tags += f", topic={of_partition['topic']}, partition={of_partition['partition']}"
+    groups = _CONSUMER_GROUPS if kind == "consumer" else ()
+    group = next((group for pattern, group in groups if pattern.match(name)), f"{kind}-metrics")
+    return f"{group}:{name}:{{{tags}}}"

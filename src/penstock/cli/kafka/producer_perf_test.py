@@ -6,14 +6,16 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import connect, settings
+from penstock.cli.kafka.missing_topics import told_if_missing
 from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, key_values
-from penstock.cli.kafka.perf_numbers import Latencies
+from penstock.cli.kafka.perf_numbers import Latencies, metric_lines
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 if TYPE_CHECKING:
@@ -42,12 +44,13 @@ def _run(options: Parsed) -> int:
         config.setdefault("transactional.id", options.get("transactional-id") or f"performance-producer-{uuid.uuid4()}")
     if warm_up:
         print(f"Warmup first {warm_up} records. Steady state results will print after the complete test summary.")
-    with connect(config).producer() as producer:
-        run = _Test(producer, options.text("topic"), payload, warm_up=warm_up, interval_s=interval_s)
-        run.send(count, throughput, duration_s)
+    connection, topic = connect(config), options.text("topic")
+    with connection.producer() as producer:
+        run = _Test(producer, topic, payload, warm_up=warm_up, interval_s=interval_s)
+        run.send(count, throughput, duration_s, lambda: told_if_missing(connection, topic))
         run.summary()
         if options.has("print-metrics"):
-            _print_metrics(producer)
+            print("\n".join(metric_lines(producer.metrics(), "producer", str(config["client.id"]))))
     for each in sorted(run.failures):
         print(f"{run.failures[each]} records were not written: {each}", file=sys.stderr)
     return 1 if run.failures else 0
@@ -73,7 +76,10 @@ class _Test:
         self._window = Latencies(time.monotonic())
         self._interval_s = interval_s
 
-    def send(self, count: int, throughput: int, transaction_s: float) -> None:
+    def send(
+        self, count: int, throughput: int, transaction_s: float, watch: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """`watch` is put around the first record, which has to wait for the topic."""
         producer, begun = self._producer, 0.0
         if transaction_s:
             producer.init_transactions()
@@ -86,9 +92,9 @@ class _Test:
             if number == self._warm_up and self._warm_up:
                 self._steady = Latencies(time.monotonic())
             value = self._payload(number)
-            producer.send(
-                self._topic, value, on_delivery=self._delivered(len(value), is_steady=number >= self._warm_up)
-            )
+            delivered = self._delivered(len(value), is_steady=number >= self._warm_up)
+            with watch() if number == 0 else nullcontext():
+                producer.send(self._topic, value, on_delivery=delivered)
             now = time.monotonic()
             if is_open and now - begun >= transaction_s:
                 producer.commit_transaction()
@@ -168,18 +174,6 @@ def _transaction_seconds(options: Parsed, config: dict[str, object]) -> float:
     if duration_ms is None and "transactional.id" not in config:
         return 0.0
     return (duration_ms or _DEFAULT_TRANSACTION_MS) / 1000
-
-
-def _metric_lines(metrics: dict[str, float]) -> Iterator[str]:
-    width = max([len(name) for name in metrics], default=0)
-    yield f"\n{'Metric Name':<{width}}   Value"
-    for name in sorted(metrics):
-        yield f"{name:<{width}} : {metrics[name]:.3f}"
-
-
-def _print_metrics(producer: Producer) -> None:
-    for line in _metric_lines(producer.metrics()):
-        print(line)
 
 
 TOOL = Tool(

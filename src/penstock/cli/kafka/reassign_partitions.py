@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
 from penstock.cli.kafka.json_files import partition_entries, read_json
-from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag
+from penstock.cli.kafka.parsing import Option, Parsed, Takes, UsageError, flag, joined
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
 if TYPE_CHECKING:
@@ -83,17 +83,13 @@ def _list(admin: Admin) -> int:
         return 0
     print("Current partition reassignments:")
     for tp, each in sorted(found.items()):
-        line = f"{tp}: replicas: {_joined(each.replicas)}."
+        line = f"{tp}: replicas: {joined(each.replicas)}."
         if each.adding:
-            line += f" adding: {_joined(each.adding)}."
+            line += f" adding: {joined(each.adding)}."
         if each.removing:
-            line += f" removing: {_joined(each.removing)}."
+            line += f" removing: {joined(each.removing)}."
         print(line)
     return 0
-
-
-def _joined(ids: Iterable[int]) -> str:
-    return ",".join(str(each) for each in ids)
 
 
 def plan_json(plan: Mapping[TopicPartition, Sequence[int]], directories: Directories) -> str:
@@ -141,7 +137,7 @@ def _generate(admin: Admin, options: Parsed) -> int:
     except ValueError:
         raise UsageError(f"--broker-list takes ids such as 0,1,2, and '{options.get('broker-list')}' is not") from None
     if len(set(brokers)) < len(brokers):
-        raise Failed(f"Broker list contains duplicate entries: {_joined(brokers)}")
+        raise Failed(f"Broker list contains duplicate entries: {joined(brokers)}")
     names = [each for each in topics if isinstance(each, str)]
     current, directories = _current(admin, names)
     factors = {tp.topic: len(replicas) for tp, replicas in current.items()}
@@ -167,7 +163,7 @@ def _execute(admin: Admin, plan: Plan, directories: Directories, options: Parsed
     known = {node.id for node in admin.describe_cluster().nodes}
     unknown = sorted({broker for each in plan.values() for broker in each} - known)
     if unknown:
-        raise Failed(f"Unknown broker id {_joined(unknown)}: there are {_joined(sorted(known))}")
+        raise Failed(f"Unknown broker id {joined(unknown)}: there are {joined(sorted(known))}")
     if not options.has("additional") and admin.list_partition_reassignments():
         raise Failed(
             "Cannot execute because there is an existing partition assignment. Use --additional to override this and "
@@ -186,7 +182,7 @@ def _execute(admin: Admin, plan: Plan, directories: Directories, options: Parsed
         plan, allow_replication_factor_change=not options.has("disallow-replication-factor-change")
     )
     noun = "reassignment" if len(plan) == 1 else "reassignments"
-    print(f"Successfully started partition {noun} for {','.join(str(tp) for tp in sorted(plan))}")
+    print(f"Successfully started partition {noun} for {joined(sorted(plan))}")
     if directories:
         from penstock.client.admin import TopicPartitionReplica
 
@@ -236,7 +232,7 @@ def _clear_throttles(admin: Admin, plan: Plan) -> None:
 
     brokers = sorted(node.id for node in admin.describe_cluster().nodes)
     topics = sorted({tp.topic for tp in plan})
-    print(f"Clearing broker-level throttles on broker{'s' * (len(brokers) != 1)} {_joined(brokers)}")
+    print(f"Clearing broker-level throttles on broker{'s' * (len(brokers) != 1)} {joined(brokers)}")
     keys = (*_BROKER_THROTTLES, _LOG_DIR_THROTTLE)
     admin.incremental_alter_configs({ConfigResource.broker(each): dict.fromkeys(keys) for each in brokers})
     print(f"Clearing topic-level throttles on topic{'s' * (len(topics) != 1)} {','.join(topics)}")
@@ -267,8 +263,8 @@ def partition_status(tp: TopicPartition, wanted: Sequence[int], now: Sequence[in
     if tuple(now) == tuple(wanted):
         return f"Reassignment of partition {tp} is completed."
     return (
-        f"There is no active reassignment of partition {tp}, but replica set is {_joined(now)} rather than "
-        f"{_joined(wanted)}."
+        f"There is no active reassignment of partition {tp}, but replica set is {joined(now)} rather than "
+        f"{joined(wanted)}."
     )
 
 
@@ -277,10 +273,7 @@ def _cancel(admin: Admin, plan: Plan, *, keep_throttles: bool) -> int:
     active: dict[Any, None] = {tp: None for tp in sorted(plan) if tp in under_way}
     if active:
         admin.alter_partition_reassignments(active)
-        print(
-            f"Successfully cancelled partition reassignment{'s' * (len(active) != 1)} for: "
-            f"{','.join(str(tp) for tp in active)}"
-        )
+        print(f"Successfully cancelled partition reassignment{'s' * (len(active) != 1)} for: {joined(active)}")
     else:
         print("None of the specified partition reassignments are active.")
     print("None of the specified partition moves are active.")
@@ -293,6 +286,7 @@ TOOL = Tool(
     name="kafka-reassign-partitions",
     about="This tool helps to move topic partitions between replicas.",
     failure_prefix="Error: ",
+    failures_on_stdout=True,
     run=_run,
     options=(
         BOOTSTRAP,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.cli.failures import Failed
 from penstock.cli.kafka.connecting import open_admin
-from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, key_values
+from penstock.cli.kafka.parsing import Option, Parsed, UsageError, flag, joined, key_values
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, ZOOKEEPER, Tool, run_tool
 
 if TYPE_CHECKING:
@@ -315,20 +315,16 @@ def _partition_line(
     leader = "none" if partition.leader is None else partition.leader
     line = (
         f"\tTopic: {name}\tPartition: {partition.partition}\tLeader: {leader}"
-        f"\tReplicas: {_brokers(partition.replicas)}\tIsr: {_brokers(partition.isr)}"
+        f"\tReplicas: {joined(partition.replicas)}\tIsr: {joined(partition.isr)}"
         f"\tElr: {_maybe(partition.eligible_leader_replicas)}\tLastKnownElr: {_maybe(partition.last_known_elr)}"
     )
     if moving is not None:
-        line += f"\tAdding Replicas: {_brokers(moving[0])}\tRemoving Replicas: {_brokers(moving[1])}"
+        line += f"\tAdding Replicas: {joined(moving[0])}\tRemoving Replicas: {joined(moving[1])}"
     return line
 
 
-def _brokers(ids: Iterable[int]) -> str:
-    return ",".join(str(each) for each in ids)
-
-
 def _maybe(ids: Iterable[int] | None) -> str:
-    return "N/A" if ids is None else _brokers(ids)
+    return "N/A" if ids is None else joined(ids)
 
 
 TOOL = Tool(

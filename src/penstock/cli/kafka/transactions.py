@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from penstock.cli.failures import Failed
 from penstock.cli.kafka.commands import Command, chosen, synopsis
 from penstock.cli.kafka.connecting import open_admin
-from penstock.cli.kafka.parsing import Option, Parsed, UsageError
+from penstock.cli.kafka.parsing import Option, Parsed, UsageError, joined
 from penstock.cli.kafka.tool import BOOTSTRAP, COMMAND_CONFIG, Tool, run_tool
 
 if TYPE_CHECKING:
@@ -56,16 +56,14 @@ def _describe(admin: Admin, options: Parsed) -> None:
             f"Failed to describe transaction state of transactional-id `{name}`: the id could not be found. "
             "`kafka-transactions list` shows those there are."
         ) from None
-    from penstock.client.admin import TransactionState
-
-    is_open = found.state is TransactionState.ONGOING and found.start_time_ms is not None
-    start: object = found.start_time_ms if is_open else "None"
-    duration: object = _now_ms() - found.start_time_ms if is_open and found.start_time_ms is not None else "None"
+    # Of a transaction that is over, too: the coordinator remembers when it began.
+    start: object = "None" if found.start_time_ms is None else found.start_time_ms
+    duration: object = "None" if found.start_time_ms is None else _now_ms() - found.start_time_ms
     head = (
         "CoordinatorId", "TransactionalId", "ProducerId", "ProducerEpoch", "TransactionState", "TransactionTimeoutMs",
         "CurrentTransactionStartTimeMs", "TransactionDurationMs", "TopicPartitions",
     )  # fmt: skip
-    partitions = ",".join(str(each) for each in sorted(found.partitions))
+    partitions = joined(sorted(found.partitions))
     row = (
         found.coordinator, name, found.producer_id, found.producer_epoch, found.state.value, found.timeout_ms, start,
         duration, partitions,

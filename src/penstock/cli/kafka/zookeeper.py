@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -80,7 +81,10 @@ def _read(hosts: str) -> list[dict[str, Any]]:
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_S, read_only=True)
     try:
-        client.start(timeout=SESSION_TIMEOUT_S)
+        with warnings.catch_warnings():
+            # Of a path that does not exist; that no broker is registered there is told below.
+            warnings.simplefilter("ignore")
+            client.start(timeout=SESSION_TIMEOUT_S)
         children = sorted(client.get_children(IDS_PATH))
         return [json.loads(client.get(f"{IDS_PATH}/{each}")[0]) for each in children]
     except NoNodeError:
