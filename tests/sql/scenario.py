@@ -8,6 +8,7 @@ A file begins with a sentence that says what it shows, then sections:
     === table TOPIC                  the last value of every key; deleted keys do not appear
     === ask STATEMENT                rows of a pull query, each a JSON array; order does not matter
     === push STATEMENT               the first rows of a push query that ends by LIMIT, sent nothing meanwhile
+    === print TOPIC ...              what PRINT shows, its last words; it must end by LIMIT
     === refuse STATEMENT             a part of the error message
     === log                          parts of messages of the processing log, one per line
 
@@ -103,6 +104,7 @@ class ScenarioRunner:
             "table": self._table,
             "ask": self._ask,
             "push": self._push,
+            "print": self._print,
             "refuse": self._refuse,
             "log": self._log,
         }
@@ -158,14 +160,22 @@ class ScenarioRunner:
     def _push(self, section: Section) -> None:
         assert self._rows(section.argument) == Counter(_canonical(json.loads(line)) for line in section.lines)
 
+    def _print(self, section: Section) -> None:
+        shown = [str(line) for (line,) in self._answer(f"PRINT {section.argument};")]
+        assert len(shown) == len(section.lines), shown
+        assert all(map(str.endswith, shown, section.lines)), shown
+
     def _rows(self, statement: str) -> Counter[str]:
+        return Counter(map(_canonical, self._answer(statement)))
+
+    def _answer(self, statement: str) -> list[list[Any]]:
         (parsed,) = self._service.engine.parse(statement, {})
         query = self._service.queries.open(parsed, self._properties)
-        rows: Counter[str] = Counter()
+        rows: list[list[Any]] = []
         try:
             deadline = time.monotonic() + WAIT_S
             while (taken := query.take(1_000, 1.0)) is not None:
-                rows.update(_canonical(row.columns) for row in taken)
+                rows += [row.columns for row in taken]
                 assert time.monotonic() < deadline, f"the query does not end; so far: {rows}"
         finally:
             query.close()

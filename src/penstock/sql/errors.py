@@ -19,11 +19,21 @@ class SqlError(Exception):
     entities: Sequence[dict[str, Any]] = ()
     """What the statements before it in the same request gave."""
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, hint: str | None = None):
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+        about: object = None,
+    ):
+        """`about`: the column, as it was parsed, or the name of the function whose place the parser knows."""
         self.message = message
         self.line = line
         self.column = column
         self.hint = hint
+        self.about = about
         super().__init__(str(self))
 
     def __str__(self) -> str:

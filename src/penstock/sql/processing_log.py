@@ -57,12 +57,6 @@ def production_error(*, logger: str, time_ms: int, reason: str) -> bytes:
     return entry_of(logger, time_ms, 2, "productionError", {"errorMessage": reason})
 
 
-def serialization_error(*, logger: str, time_ms: int, target: str, reason: str, record: str | None) -> bytes:
-    """A result that could not be encoded."""
-    error = {"target": target, "errorMessage": reason, "recordB64": record, "cause": [reason]}
-    return entry_of(logger, time_ms, 3, "serializationError", error)
-
-
 def entry_of(logger: str, time_ms: int, kind: int, name: str, error: dict[str, Any]) -> bytes:
     message = {"type": kind, name: error}
     return msgspec.json.encode({"level": "ERROR", "logger": logger, "time": time_ms, "message": message})

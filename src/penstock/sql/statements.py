@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.sql.expressions.nodes import Expression
+from penstock.sql.expressions.places import Places
 from penstock.sql.plan.nodes import Emit, JoinKind, Window
 from penstock.sql.schema import Kind
 from penstock.sql.types import SqlType
@@ -301,3 +302,4 @@ class ParsedStatement:
     statement: Statement
     line: int
     column: int
+    places: Places = field(default_factory=Places, compare=False, repr=False)

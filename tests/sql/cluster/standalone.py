@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.sql.spark.driver.java import class_path, find_java, java_options, spark_home
+from penstock.sql.spark.driver.java import class_path, java_options, spark_home
+from tests.support import peers
 from tests.support.ports import free_port
 
 START_TIMEOUT_S = 120.0
@@ -39,7 +40,7 @@ def plain_python() -> str | None:
 
 def java_is_whole() -> bool:
     """Spark's own launcher, which starts the executors, asks for a module that trimmed runtimes lack."""
-    run = subprocess.run([find_java(), "--list-modules"], capture_output=True, text=True, check=False)
+    run = subprocess.run([peers.java(), "--list-modules"], capture_output=True, text=True, check=False)
     return "jdk.incubator.vector" in run.stdout
 
 
@@ -91,7 +92,7 @@ def _start(arguments: list[str], folder: Path, user: str | None) -> subprocess.P
     folder.mkdir(parents=True)
     if user is not None:
         shutil.chown(folder, user)
-    java = find_java().resolve()
+    java = peers.java().resolve()
     environment = {
         "PATH": "/usr/bin:/bin",
         "JAVA_HOME": str(java.parent.parent),

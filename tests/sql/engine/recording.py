@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from penstock.sql.engine.ports import QueryStatus
 from penstock.sql.errors import NotSupportedError
 from penstock.sql.plan.nodes import QueryPlan
@@ -13,6 +15,7 @@ class RecordingRunner:
         self.paused: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.refusal: str | None = None
+        self.ends = True
 
     def check(self, plan: QueryPlan) -> None:
         if self.refusal is not None:
@@ -45,6 +48,9 @@ class RecordingRunner:
 
     def forget_source(self, name: str) -> None:
         self.calls.append(("forget source", name))
+
+    def wait_ended(self, query_ids: Collection[str], source_names: Collection[str], timeout_s: float) -> bool:
+        return self.ends
 
     def physical_plan(self, plan: QueryPlan) -> str:
         return f"physical plan of {plan.query_id}"

@@ -250,6 +250,17 @@ def test_terminate_pause_and_resume(engine: Engine, orders: str, runner: Recordi
     assert one(engine, "TERMINATE transient_1;")["wasTerminated"]
 
 
+def test_a_topic_is_not_deleted_while_its_query_has_not_stopped(
+    engine: Engine, orders: str, admin: Admin, runner: RecordingRunner, service: str
+) -> None:
+    topic = f"{service}slow"
+    one(engine, f"CREATE STREAM slow WITH (KAFKA_TOPIC='{topic}') AS SELECT * FROM orders;")
+    runner.ends = False
+    [warning] = one(engine, "DROP STREAM slow DELETE TOPIC;")["warnings"]
+    assert f"The topic {topic} was not deleted: its query did not stop in time." in warning["message"]
+    assert topic in admin.list_topics()
+
+
 def test_a_source_in_use_is_not_dropped_and_the_users_are_named(engine: Engine, orders: str) -> None:
     made = one(engine, "CREATE STREAM u1 WITH (KAFKA_TOPIC='u1') AS SELECT * FROM orders;")
     query_id = made["commandStatus"]["queryId"]
@@ -306,6 +317,9 @@ def test_a_second_server_replays_everything_and_starts_what_runs(
         sequence = one(engine, f"RESUME {kept};")["commandSequenceNumber"]
         [entity] = other.execute("SHOW QUERIES;", command_sequence_number=sequence)
         assert entity["queries"][0]["state"] == "RUNNING"
+        other_runner.plans.clear()  # as before the runner has heard of it
+        [entity] = other.execute("SHOW QUERIES;")
+        assert (entity["queries"][0]["state"], entity["queries"][0]["statusCount"]) == ("STARTING", {"RUNNING": 1})
     finally:
         other.close()
 

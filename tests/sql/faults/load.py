@@ -9,12 +9,24 @@ from collections.abc import Callable
 
 import penstock
 from penstock.base.types import TopicPartition
-from tests.sql.faults.expectations import EVENTS, OUTPUTS, PARTNERS, TICKS, USERS, Row, Topics, level_of
+from tests.sql.faults.expectations import (
+    EVENTS,
+    OUTPUTS,
+    PARTNERS,
+    SESSION_GAP_MS,
+    TICKS,
+    USERS,
+    Row,
+    Topics,
+    differences,
+    level_of,
+)
 
 USER_COUNT = 20
 ROUND_RECORDS = 20
 ROUND_S = 0.1
 EVENT_STEP_MS = 20
+SESSION_RECORDS = 500
 RECOVERY_TIMEOUT_S = 300.0
 
 
@@ -55,6 +67,8 @@ class Load:
     def _send(self, producer: penstock.Producer) -> None:
         self._id += 1
         self._time_ms += EVENT_STEP_MS
+        if self._id % SESSION_RECORDS == 0:
+            self._time_ms += 2 * SESSION_GAP_MS
         user = f"u{self._id * 7 % USER_COUNT}"
         records = [(EVENTS, user, {"id": self._id, "n": self._id * 31 % 100}), (TICKS, f"k{self._id % 3}", {"n": 1})]
         if self._id % 2:
@@ -92,7 +106,20 @@ def read_topics(bootstrap: str) -> Topics:
     return topics
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float) -> None:
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(1.0)
+
+
+def wait_until_right(bootstrap: str) -> tuple[Topics, list[str]]:
+    """The topics as soon as nothing is wrong with them, or what is still wrong when there is no more time."""
+    deadline = time.monotonic() + RECOVERY_TIMEOUT_S
+    while True:
+        topics = read_topics(bootstrap)
+        wrong = differences(topics)
+        if not wrong or time.monotonic() >= deadline:
+            return topics, wrong
         time.sleep(1.0)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sql.faults.expectations import EVENTS, STATEMENTS, differences, last_totals
-from tests.sql.faults.load import RECOVERY_TIMEOUT_S, Load, prepare, read_topics, wait_for
+from tests.sql.faults.expectations import EVENTS, STATEMENTS, last_totals, last_windows
+from tests.sql.faults.load import Load, prepare, wait_until_right
 from tests.support.brokers import PenstockBroker
 from tests.support.sql_servers import SqlServerProcess
 
@@ -53,11 +53,12 @@ def test_output_is_that_of_an_undisturbed_run(tmp_path: Path) -> None:
         load.start()
         story = disturb(seed, kills, broker, server)
         load.end()
-        wait_for(lambda: not differences(read_topics(broker.bootstrap)), RECOVERY_TIMEOUT_S)
-        topics = read_topics(broker.bootstrap)
-        wrong = differences(topics)
+        topics, wrong = wait_until_right(broker.bootstrap)
         assert not wrong, f"seed {seed}, {story}:\n" + "\n".join(wrong[:30]) + f"\n{server.log.read_text()[-6000:]}"
         assert sorted(server.rows("SELECT user, c, total FROM totals;")) == last_totals(topics[EVENTS])
+        assert sorted(server.rows("SELECT user, WINDOWSTART, c, total FROM per_window;")) == last_windows(
+            topics[EVENTS]
+        )
         assert "Traceback" not in server.log.read_text()
     finally:
         server.kill()

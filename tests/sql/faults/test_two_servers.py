@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sql.faults.expectations import EVENTS, STATEMENTS, differences, last_totals
-from tests.sql.faults.load import RECOVERY_TIMEOUT_S, Load, prepare, read_topics, wait_for
+from tests.sql.faults.expectations import EVENTS, STATEMENTS, last_totals
+from tests.sql.faults.load import Load, prepare, read_topics, wait_for, wait_until_right
 from tests.support.brokers import PenstockBroker
 from tests.support.sql_servers import SqlServerProcess
 
@@ -28,13 +28,15 @@ def test_the_second_server_goes_on_where_the_first_one_is_fenced(tmp_path: Path)
         first.start()
         first.execute(STATEMENTS, auto_offset_reset="earliest")
         load.start()
-        wait_for(lambda: all(read_topics(broker.bootstrap)[each] for each in ("CHOSEN", "TOTALS", "LEVELS")), 120)
+        wait_for(
+            "the first server has written to every topic",
+            lambda: all(read_topics(broker.bootstrap)[each] for each in ("CHOSEN", "TOTALS", "LEVELS")),
+            120,
+        )
         second.start()
-        wait_for(lambda: first.log.read_text().count(LEFT) >= 5, 120)
+        wait_for("the first server has left its queries", lambda: first.log.read_text().count(LEFT) >= 5, 120)
         load.end()
-        wait_for(lambda: not differences(read_topics(broker.bootstrap)), RECOVERY_TIMEOUT_S)
-        topics = read_topics(broker.bootstrap)
-        wrong = differences(topics)
+        topics, wrong = wait_until_right(broker.bootstrap)
         logs = f"{first.log.read_text()[-3000:]}\n{second.log.read_text()[-3000:]}"
         assert not wrong, "\n".join(wrong[:30]) + f"\n{logs}"
         assert LEFT in first.log.read_text(), logs

@@ -24,10 +24,13 @@ from penstock.sql.expressions.walk import transform
 from penstock.sql.formats.python_values import to_python
 from penstock.sql.functions.model import ScalarFunction
 from penstock.sql.spark.operators.expressions import _register
+from penstock.sql.spark.worker_log import WorkerLog
 from penstock.sql.types import NULL, SqlType
 from tests.sql.functions.case_files import FOLDER, FUNCTIONS, Case, all_cases, read_cases, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:It is preferred to specify type hints:UserWarning")
+
+UNTOLD = WorkerLog(client={}, topic=None, logger="processing.test")
 
 FILES = sorted(FOLDER.glob("*.test"))
 BATCH_SIZE = 25
@@ -121,7 +124,7 @@ def run(spark: Any, trials: list[Trial]) -> list[str]:
 def _run_together(spark: Any, trials: list[Trial]) -> list[str]:
     for trial in trials:
         for use in python_functions(trial.expression, trial.columns, FUNCTIONS):
-            _register(spark, use)
+            _register(spark, use, UNTOLD)
     literals = {name: literal for trial in trials for name, literal in trial.literals.items()}
     frame = spark.range(1)
     if literals:

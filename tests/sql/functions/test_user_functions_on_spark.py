@@ -12,11 +12,14 @@ from penstock.sql.expressions.spark_sql import python_functions, to_spark_sql
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.parser import parse_expression
 from penstock.sql.spark.operators.expressions import _register
+from penstock.sql.spark.worker_log import WorkerLog
 from penstock.sql.types import INTEGER, STRING, Array, SqlType
 
 pytestmark = pytest.mark.filterwarnings("ignore:It is preferred to specify type hints:UserWarning")
 
 COLUMNS: dict[str, SqlType] = {"NAME": STRING, "SCORES": Array(INTEGER)}
+
+UNTOLD = WorkerLog(client={}, topic=None, logger="processing.test")
 
 FILE = """
 from __future__ import annotations
@@ -58,7 +61,7 @@ def test_a_query_calls_them(spark: Any, tmp_path: Path, text: str, expected: lis
     functions = FunctionRegistry.builtin().with_user_functions(tmp_path)
     expression = parse_expression(text)
     for use in python_functions(expression, COLUMNS, functions):
-        _register(spark, use)
+        _register(spark, use, UNTOLD)
     table = pa.table({"NAME": ["Ann", None], "SCORES": pa.array([[1, 9], [-1]], pa.list_(pa.int32()))})
     result = spark.createDataFrame(table).selectExpr(f"{to_spark_sql(expression, COLUMNS, functions)} as RESULT")
     assert result.toArrow().column(0).to_pylist() == expected

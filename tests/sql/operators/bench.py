@@ -30,6 +30,7 @@ from penstock.sql.schema import PSEUDO_COLUMNS, ROWOFFSET, ROWPARTITION, ROWTIME
 from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
 from penstock.sql.spark.types import source_schema
 from penstock.sql.spark.values import arrow_array
+from penstock.sql.spark.worker_log import WorkerLog
 from penstock.sql.statements import CreateAsSelect, CreateSource, SelectStatement
 from penstock.sql.types import BOOLEAN, SqlType
 
@@ -85,6 +86,7 @@ class Bench:
             functions=self.functions,
             source_frame=lambda node: _read(session, folders[node.name], node),
             store_path=lambda node: self.stores[node.name],
+            log=WorkerLog(client={}, topic=None, logger="processing.q"),
         )
         return build(self.plan(text), context)
 

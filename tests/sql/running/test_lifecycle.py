@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import penstock
 from penstock.base.types import TopicPartition
 from penstock.sql.errors import SqlError
+from penstock.sql.processing_log import topic_name
 from penstock.sql.server.parts import Parts
 from penstock.sql.spark.running.markers import read_marker
 from penstock.testing import EphemeralBroker
@@ -63,6 +65,11 @@ class Bench:
             found += [row.columns for row in taken]
         asked.close()
         return found
+
+    def states(self) -> dict[str, str]:
+        """Of all queries, as SHOW QUERIES tells them."""
+        (shown,) = self.run("SHOW QUERIES;")
+        return {each["id"]: each["state"] for each in shown["queries"]}
 
     def errors_of(self, name: str) -> str:
         """The last errors of the queries that write and read this stream or table, as its description tells them."""
@@ -115,6 +122,33 @@ def test_a_paused_query_goes_on_where_it_was(bench: Bench) -> None:
     bench.run(f"RESUME {query_id};")
     bench.send("p", {"n": 4})
     becomes(lambda: bench.values("P_COPY"), [{"N": 1}, {"N": 2}, {"N": 3}, {"N": 4}])
+
+
+def test_terminate_and_other_statements_answer_while_queries_start(
+    new_parts: NewParts, broker: EphemeralBroker
+) -> None:
+    """Many queries take their time to start, on RESUME ALL as after a restart; nothing else waits for that."""
+    with ExitStack() as stack:
+        bench = Bench(new_parts(stack, broker.bootstrap_servers))
+        stream(bench, "many")
+        ids = [
+            bench.start(f"CREATE STREAM many_{number} AS SELECT n + {number} AS n FROM many;") for number in range(6)
+        ]
+        bench.run("PAUSE ALL;")
+        assert bench.states() == dict.fromkeys(ids, "PAUSED")
+        bench.run("RESUME ALL;")
+        assert bench.states() == dict.fromkeys(ids, "STARTING")
+        bench.run(f"TERMINATE {ids[-1]};")
+        stream(bench, "another")
+        bench.run(f"PAUSE {ids[-2]};")
+        states = bench.states()
+        assert list(states) == ids[:-1]
+        assert states[ids[-2]] == "PAUSED"
+        assert "STARTING" in states.values()
+        bench.run("DROP STREAM many_5 DELETE TOPIC;")
+        until(lambda: [bench.states()[query_id] for query_id in ids[:4]] == ["RUNNING"] * 4)
+        bench.send("many", {"n": 1})
+        becomes(lambda: bench.values("MANY_3"), [{"N": 4}])
 
 
 def test_a_replaced_query_keeps_what_it_has_counted(bench: Bench) -> None:
@@ -239,3 +273,26 @@ def test_a_full_disk_delays_a_query_and_refuses_statements_in_words(new_parts: N
             until(lambda: bench.errors_of("d_copy"))
         assert "Failed to insert values into 'D'" in str(refused.value)
         becomes(lambda: bench.values("D_COPY"), [{"N": number} for number in range(5)])
+
+
+def test_a_function_that_fails_gives_null_and_an_entry_in_the_processing_log(
+    new_parts: NewParts, broker: EphemeralBroker, tmp_path: Path
+) -> None:
+    (tmp_path / "picky.py").write_text(
+        "from penstock.sql.functions.user import scalar\n\n\n@scalar\ndef picky(text: str) -> str:\n"
+        "    if text != 'good':\n        raise RuntimeError('I want ' + repr(text) + ' no more')\n    return text\n"
+    )
+    with ExitStack() as stack:
+        bench = Bench(new_parts(stack, broker.bootstrap_servers, settings={"ksql.extension.dir": str(tmp_path)}))
+        stream(bench, "picked")
+        query_id = bench.start(
+            "CREATE STREAM picked_copy AS SELECT PICKY(k) AS k, TRANSFORM(ARRAY[k], e => PICKY(e)) AS a FROM picked;"
+        )
+        bench.send("picked", {"k": "good"}, {"k": "bad"})
+        becomes(lambda: bench.values("PICKED_COPY"), [{"K": "good", "A": ["good"]}, {"K": None, "A": [None]}])
+        log = topic_name(bench.parts.kafka.service_id)
+        entries = [entry for entry in bench.values(log) if entry["logger"] == f"processing.{query_id}"]
+    assert [entry["message"]["recordProcessingError"]["errorMessage"] for entry in entries] == [
+        "PICKY: I want 'bad' no more"
+    ] * 2
+    assert all("bad" in entry["message"]["recordProcessingError"]["record"] for entry in entries)

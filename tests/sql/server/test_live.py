@@ -64,6 +64,14 @@ def test_the_first_statement_people_write(http: httpx.Client) -> None:
     pulled = rows(http, "SELECT error_code, windowstart, ksql_col_0 FROM error_counts WHERE error_code = 500;")
     assert sorted(pulled) == [[500, 0, 2], [500, 60_000, 1]]
 
+    for emit, key in (("", " KEY"), (" EMIT CHANGES LIMIT 1", "")):
+        head = http.post("/query", json={"ksql": f"SELECT * FROM error_counts{emit};"}).json()[0]["header"]
+        assert head["schema"] == (
+            f"`ERROR_CODE` INTEGER{key}, `WINDOWSTART` BIGINT{key}, `WINDOWEND` BIGINT{key}, `KSQL_COL_0` BIGINT"
+        )
+    head = http.post("/query", json={"ksql": "SELECT type, error_code FROM monitoring_stream;"}).json()[0]["header"]
+    assert head["schema"] == "`TYPE` STRING, `ERROR_CODE` INTEGER"
+
     (queries,) = ksql(http, "SHOW QUERIES;")
     query_id, state = next(
         (query["id"], query["state"]) for query in queries["queries"] if query["sinks"] == ["ERROR_COUNTS"]
@@ -88,6 +96,10 @@ def test_errors_have_codes_and_places(http: httpx.Client) -> None:
     ]:
         answer = http.post(path, json=body)
         assert (answer.status_code, answer.json()["error_code"]) == (status, code), answer.text
+    unknown = http.post(
+        "/query-stream", json={"sql": "SELECT type,\n nope FROM monitoring_stream EMIT CHANGES;"}
+    ).json()
+    assert unknown["message"].startswith("line 2:2: SELECT column 'NOPE' cannot be resolved.")
     misspelt = http.post("/ksql", json={"ksql": "SHOW\nSTREEMS;"}).json()
     assert misspelt["message"] == "line 2:1: Unexpected 'STREEMS'. Did you mean STREAMS?"
 
@@ -99,6 +111,30 @@ def test_a_push_query_that_is_closed_by_its_id(http: httpx.Client, url: str) -> 
         assert len(json.loads(next(received))) == 3
         assert httpx.post(f"{url}/close-query", json={"queryId": query_id}).status_code == 200
         assert len(list(received)) == 3
+
+
+def test_a_push_query_is_listed_and_terminated(http: httpx.Client) -> None:
+    text = "SELECT type FROM monitoring_stream EMIT CHANGES;"
+    with http.stream("POST", "/query-stream", json={"sql": text}) as answer:
+        received = answer.iter_lines()
+        query_id = json.loads(next(received))["queryId"]
+        (listed,) = ksql(http, "LIST QUERIES;")
+        (found,) = [each for each in listed["queries"] if each["id"] == query_id]
+        assert found == {
+            "id": query_id, "queryString": text, "queryType": "PUSH", "state": "RUNNING",
+            "statusCount": {"RUNNING": 1}, "sinks": [], "sinkKafkaTopics": [],
+        }  # fmt: skip
+        (listed,) = ksql(http, "SHOW QUERIES EXTENDED;")
+        (found,) = [each for each in listed["queryDescriptions"] if each["id"] == query_id]
+        assert (found["queryType"], found["state"], found["sinks"]) == ("PUSH", "RUNNING", [])
+        # Names without quotes have no case.
+        (ended,) = ksql(http, f"TERMINATE {query_id.lower()};")
+        assert ended["wasTerminated"] is True
+        assert len(list(received)) == 4
+    (listed,) = ksql(http, "SHOW QUERIES;")
+    assert query_id not in [each["id"] for each in listed["queries"]]
+    refused = http.post("/ksql", json={"ksql": f"TERMINATE {query_id};"})
+    assert "Unknown queryId" in refused.json()["message"]
 
 
 def test_only_so_many_push_queries_at_once(http: httpx.Client, url: str) -> None:
@@ -137,9 +173,9 @@ def test_the_shell_from_end_to_end(url: str) -> None:
     result = CliRunner().invoke(command, [url, "-o", "json", "-e", script])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert json.loads(lines[2]) == {"NAME": "a", "TEXT": "hello", "N": 1.5}
-    assert "hello" in lines[3]
-    assert json.loads(lines[4])["sourceDescription"]["name"] == "GREETINGS"
+    assert lines[2] == '{"NAME": "a", "TEXT": "hello", "N": 1.50}'
+    assert "hello" in lines[-3]
+    assert json.loads(lines[-2])["sourceDescription"]["name"] == "GREETINGS"
     failing = CliRunner().invoke(command, [url, "-e", "DESCRIBE greetings;"])
     assert failing.exit_code == 1
     assert "GREETINGS" in failing.stderr

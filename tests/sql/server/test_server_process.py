@@ -76,11 +76,21 @@ def test_up_lives_through_the_death_of_its_java_and_stops_both(tmp_path: Path) -
             assert http.get("/healthcheck").json()["isHealthy"]
             create = "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='json', partitions=1);"
             assert http.post("/ksql", json={"ksql": create}).status_code == 200
+            columns = "(k VARCHAR PRIMARY KEY, n INT)"
+            table = f"CREATE TABLE t {columns} WITH (kafka_topic='t', value_format='json', partitions=1)"
+            assert http.post("/ksql", json={"ksql": f"{table}; INSERT INTO t VALUES ('a', 7);"}).status_code == 200
+            pull = {"sql": "SELECT n FROM t WHERE k = 'a';"}
+            assert http.post("/query-stream", json=pull).text.splitlines()[1:] == ["[7]"]
             java = descendant(up.process.pid, "java")
             assert java is not None
             os.kill(java, signal.SIGKILL)
             up.expect("the Java machine under Spark has ended")
-            up.expect("the engine runs again")
+            # Neither needs Java.
+            assert http.post("/query-stream", json=pull).text.splitlines()[1:] == ["[7]"]
+            assert http.get("/healthcheck").json()["isHealthy"]
+            up.expect("Spark runs again, the queries follow")
+            create = "CREATE STREAM s_copy AS SELECT a FROM s;"
+            assert http.post("/ksql", json={"ksql": create}).status_code == 200
             (streams,) = http.post("/ksql", json={"ksql": "SHOW STREAMS;"}).json()
             assert "S" in [stream["name"] for stream in streams["streams"]]
         up.process.send_signal(signal.SIGINT)

@@ -107,7 +107,10 @@ def _check_names(columns: tuple[ColumnDefinition, ...]) -> None:
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise SemanticError(f"Duplicate column names: {', '.join(f'`{name}`' for name in twice)}")
+        raise SemanticError(
+            f"Duplicate column names: {', '.join(f'`{name}`' for name in twice)}.",
+            hint="Rename all but one; names without quotes are upper case.",
+        )
     for name in names:
         if name in RESERVED_NAMES:
             raise SemanticError(f"'{name}' is a reserved column name. You cannot use it as a name for a column.")

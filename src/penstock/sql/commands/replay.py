@@ -65,9 +65,6 @@ class Replay:
         """Whether the command at this offset has been applied."""
         return self._wait(lambda: self.position > offset, timeout_s)
 
-    def wait_failed(self, timeout_s: float) -> bool:
-        return self._wait(lambda: self.failure is not None, timeout_s)
-
     def check_ready(self) -> None:
         if self.failure is not None:
             raise EngineError(f"This server has stopped following its command topic. {self.failure}")

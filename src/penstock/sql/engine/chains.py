@@ -5,7 +5,7 @@ Pull queries and push queries over an existing stream or table are such chains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -15,8 +15,6 @@ from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.plan.nodes import FilterNode, PlanNode, ProjectNode, QueryPlan, SourceNode
 from penstock.sql.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
 from penstock.sql.types import SqlType
-
-Evaluate = Callable[[Mapping[str, Any]], Any]
 
 
 class Chain:

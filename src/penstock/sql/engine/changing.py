@@ -32,6 +32,9 @@ from penstock.sql.schema import Format
 
 log = logging.getLogger(__name__)
 
+_END_TIMEOUT_S = 60.0
+"""How long the one who ends or pauses queries waits for that."""
+
 
 class Changes:
     """`defaults` are the server's settings of queries."""
@@ -65,19 +68,37 @@ class Changes:
         decision = decided[-1]
         if appended.command is None:
             return entity("warning_entity", text, message=decision.note or "")
+        warnings = decision.warnings
+        ended = self._wait_ended(appended)
         if decision.deleted_topic is not None:
-            self._topics.delete(decision.deleted_topic)
-        return _answer(text, appended, decision.warnings)
+            warnings += self._delete_topics([decision.deleted_topic], ended)
+        return _answer(text, appended, warnings)
 
     def end_all(self, text: str, topic_patterns: Sequence[str]) -> Entity:
         """End all queries, drop all sources, and delete those topics of queries whose names match."""
         patterns = [_pattern(text) for text in topic_patterns]
         written = [query.plan.sink.topic for query in self.commands.catalog.queries.values() if query.plan.sink]
         appended = self.commands.append(lambda catalog, offset: _end_of(catalog, text))
-        for topic in written:
-            if any(pattern.fullmatch(topic) for pattern in patterns):
-                self._topics.delete(topic)
-        return _answer(text, appended, ())
+        deleted = [topic for topic in written if any(pattern.fullmatch(topic) for pattern in patterns)]
+        return _answer(text, appended, self._delete_topics(deleted, self._wait_ended(appended)))
+
+    def _wait_ended(self, appended: Appended) -> bool:
+        """Whether what the command ends has ended here. Only the one who asked waits, not the replay of commands."""
+        command = appended.command
+        assert command is not None
+        query_ids = (*command.terminated, *command.paused)
+        return appended.applied and self._runner.wait_ended(query_ids, command.dropped, _END_TIMEOUT_S)
+
+    def _delete_topics(self, topics: Sequence[str], ended: bool) -> tuple[str, ...]:
+        """What a query may still write is not deleted, and that is told."""
+        if not ended:
+            return tuple(
+                f"The topic {topic} was not deleted: its query did not stop in time. Delete it once the query has."
+                for topic in topics
+            )
+        for topic in topics:
+            self._topics.delete(topic)
+        return ()
 
     def situation(
         self,
@@ -117,7 +138,7 @@ class Changes:
         self._runner.check(query)
         return dataclasses.replace(decision, command=msgspec.structs.replace(decision.command, query=query))
 
-    # Called in the thread that replays the command topic.
+    # Called in the thread that replays the command topic: nothing here may wait, or all other statements would too.
 
     def _follow(self, before: Catalog, after: Catalog) -> None:
         for action in actions_between(before, after):

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock import KafkaError, OffsetSpec, TopicPartition
 from penstock.sql.catalog.catalog import Catalog, PersistentQuery, Source
-from penstock.sql.engine.entities import Entity, fields_of, running_query
+from penstock.sql.engine.entities import Entity, fields_of, known_state, running_query
 from penstock.sql.engine.ports import QueryRunner, QueryStatus
 from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import SqlError
@@ -66,7 +66,7 @@ class Descriptions:
             "topology": self._physical(plan),
             "executionPlan": explain(plan),
             "overriddenProperties": dict(overridden),
-            "ksqlHostQueryStatus": {self._service_id: state} if query is not None else {},
+            "ksqlHostQueryStatus": {self._service_id: known_state(state)} if query is not None else {},
             "queryType": "PERSISTENT" if plan.sink else "PUSH",
             "queryErrors": _errors(status),
             "tasksMetadata": [],

@@ -31,6 +31,7 @@ from penstock.sql.errors import CommandTopicBusyError, SemanticError, SqlError
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess
 from penstock.sql.parser import parse
+from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.plan.planner import Planned, plan_query
 from penstock.sql.statements import (
     AssertTopic,
@@ -50,7 +51,9 @@ from penstock.sql.statements import (
     UnsetProperty,
 )
 
-_SEQUENCE_TIMEOUT_S = 30.0
+_SEQUENCE_TIMEOUT_S = 5.0
+"""As ksqlDB's ksql.server.command.response.timeout.ms."""
+
 _HEALTH_TIMEOUT_MS = 5_000
 
 
@@ -73,12 +76,14 @@ class Engine:
     ) -> None:
         self.close_transient: Callable[[str], bool] = lambda query_id: False
         """Ends a push query by its id, and says whether there was one."""
+        self.push_plans: Callable[[], Sequence[QueryPlan]] = tuple
+        """The plans of the push queries that are open."""
         self._settings = settings or EngineSettings()
         self._functions = functions
         self._topics = Topics(kafka)
         self._inserter = Inserter(kafka, functions)
         self._descriptions = Descriptions(runner, self._topics, kafka.service_id)
-        self._listings = Listings(functions, self._topics, self._descriptions)
+        self._listings = Listings(functions, self._topics, self._descriptions, lambda: self.push_plans())
         self._changes = Changes(kafka, functions, runner, self._topics, self._settings.properties)
         self._commands = self._changes.commands
         self._replay = self._commands.replay
@@ -146,7 +151,7 @@ class Engine:
             try:
                 entities += self._do(each.statement, _text(each), request)
             except SqlError as error:
-                raise _told(error, _text(each), entities) from None
+                raise _told(error, each, entities) from None
         return entities
 
     def insert_rows(self, target: str, rows: Sequence[Mapping[str, Any]]) -> list[SqlError | None]:
@@ -180,7 +185,7 @@ class Engine:
                 request.note(each.statement)
                 self._try(each.statement, _text(each), request, trial)
             except SqlError as error:
-                raise _told(error, _text(each), []) from None
+                raise _told(error, each, []) from None
 
     def _try(self, statement: Statement, text: str, request: Request, trial: Trial) -> None:
         match statement:
@@ -264,8 +269,9 @@ def _text(parsed: ParsedStatement) -> str:
     return parsed.text + ";"
 
 
-def _told(error: SqlError, text: str, entities: Sequence[Entity]) -> SqlError:
-    error.statement_text = text
+def _told(error: SqlError, parsed: ParsedStatement, entities: Sequence[Entity]) -> SqlError:
+    parsed.places.tell(error)
+    error.statement_text = _text(parsed)
     error.entities = entities
     return error
 

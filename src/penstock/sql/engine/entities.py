@@ -66,8 +66,15 @@ def _header_field(column: HeaderColumn) -> Entity:
 
 
 def state_of(query: PersistentQuery, status: QueryStatus | None) -> str:
-    """How a query fares, or what was asked of it while nobody here runs it."""
-    return status.state if status is not None else query.state
+    """How a query fares; the runner has not heard yet of one that it does not know."""
+    if status is not None:
+        return status.state
+    return "PAUSED" if query.state == "PAUSED" else "STARTING"
+
+
+def known_state(state: str) -> str:
+    """Where ksqlDB's clients take only the states they know."""
+    return "RUNNING" if state == "STARTING" else state
 
 
 def running_query(query: PersistentQuery, status: QueryStatus | None) -> Entity:
@@ -77,7 +84,7 @@ def running_query(query: PersistentQuery, status: QueryStatus | None) -> Entity:
         "sinks": [query.sink_name],
         "sinkKafkaTopics": [sink.topic] if sink else [],
         "id": query.query_id,
-        "statusCount": {state: 1},
+        "statusCount": {known_state(state): 1},
         "queryType": "PERSISTENT",
         "state": state,
     }

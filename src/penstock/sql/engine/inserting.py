@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Any, Final
 from penstock import Delivery, KafkaError, Producer
 from penstock.sql.catalog.catalog import Catalog, Source
 from penstock.sql.engine.json_input import column_value
+from penstock.sql.engine.reading import NoTopicError, remedy, sentence
+from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import EngineError, SemanticError, SqlError
 from penstock.sql.expressions.coercion import common_type, is_number
 from penstock.sql.expressions.evaluation import compile_as
@@ -27,10 +30,13 @@ from penstock.sql.plan.nodes import Sink
 from penstock.sql.plan.scope import similar_source
 from penstock.sql.schema import RESERVED_NAMES, ROWTIME
 from penstock.sql.statements import InsertValues
-from penstock.sql.types import BIGINT, BYTES, DATE, NULL, STRING, TIME, TIMESTAMP, Decimal, SqlType
+from penstock.sql.types import BIGINT, BOOLEAN, BYTES, DATE, NULL, STRING, TIME, TIMESTAMP, Decimal, SqlType
 
-_PATIENCE: Final = {"delivery.timeout.ms": 30_000, "request.timeout.ms": 10_000}
+_PATIENCE: Final = {"delivery.timeout.ms": 30_000, "request.timeout.ms": 10_000, "max.block.ms": 10_000}
 """Whoever waits is told by the producer that it gave up: a record that was refused is not written later."""
+_LOOK_UP_MS: Final = 10_000
+_TEXTS: Final = (TIME, DATE, TIMESTAMP, BYTES)
+"""Types whose values are written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,7 @@ class Inserter:
 
     def __init__(self, kafka: KafkaAccess, functions: FunctionRegistry) -> None:
         self._kafka = kafka
+        self._topics = Topics(kafka)
         self._functions = functions
         self._producer: Producer | None = None
         self._lock = threading.Lock()
@@ -57,18 +64,18 @@ class Inserter:
 
     def insert(self, statement: InsertValues, catalog: Catalog) -> None:
         record = self.check(statement, catalog)
+        self._check_topic(writable(statement.target, catalog))
         try:
             self._send(record).result()
         except KafkaError as error:
-            raise EngineError(
-                f"Failed to insert values into '{statement.target}'. {error}", hint="Send the statement again."
-            ) from None
+            raise _failed(statement.target, error, hint="Send the statement again.") from None
 
     def insert_rows(
         self, target_name: str, rows: Sequence[Mapping[str, Any]], catalog: Catalog
     ) -> list[SqlError | None]:
         """Rows as JSON objects, each acknowledged with None or refused with its reason."""
         target = writable(target_name, catalog)
+        self._check_topic(target)
         sent = [self._sent(target, row) for row in rows]
         return [each if isinstance(each, SqlError) else _outcome(each, target) for each in sent]
 
@@ -78,7 +85,19 @@ class Inserter:
         except SqlError as error:
             return error
         except KafkaError as error:
-            return EngineError(f"Failed to insert values into '{target.name}'. {error}")
+            return _failed(target.name, error)
+
+    def _check_topic(self, target: Source) -> None:
+        """A producer waits for a topic that is not there, in case it comes."""
+        try:
+            found = self._topics.facts([target.topic], _LOOK_UP_MS)
+        except EngineError as error:
+            raise _failed(target.name, error, hint="Send the statement again.") from None
+        if not found:
+            raise NoTopicError(
+                f"Failed to insert values into '{target.name}'. Its topic '{target.topic}' does not exist.",
+                hint=remedy(target.node()),
+            )
 
     def _send(self, record: NewRecord) -> Delivery:
         with self._lock:
@@ -89,6 +108,7 @@ class Inserter:
     def close(self) -> None:
         if self._producer is not None:
             self._producer.close()
+        self._topics.close()
 
 
 def writable(name: str, catalog: Catalog) -> Source:
@@ -184,12 +204,34 @@ def _evaluated(name: str, value: Expression, wanted: SqlType, functions: Functio
     if name == ROWTIME and given == STRING:
         return parse_instant_ms(str(compile_as(value, STRING, {}, functions)({})))
     if not _fits(given, wanted):
-        raise SemanticError(f"Expected type {wanted} for field `{name}` but got {given}({format_expression(value)})")
+        raise SemanticError(
+            f"Expected type {wanted} for field `{name}` but got {given}({format_expression(value)}).",
+            hint=_fitting(wanted),
+        )
     troubles: list[str] = []
     result = compile_as(value, wanted, {}, functions, troubles.append)({})
     if troubles:
         raise SemanticError(f"The value {format_expression(value)} for column {name} ({wanted}): {troubles[0]}")
+    if isinstance(wanted, Decimal) and is_number(given):
+        _check_exact(name, compile_as(value, given, {}, functions)({}), result, wanted)
     return result
+
+
+def _check_exact(name: str, given: Any, result: Any, wanted: Decimal) -> None:
+    """As in ksqlDB, digits are not dropped without being asked to."""
+    if result is not None and decimal.Decimal(str(given)) != result:
+        raise SemanticError(
+            f"Cannot fit decimal '{given}' into {wanted} without rounding, for field `{name}`.",
+            hint=f"Round it with CAST(... AS {wanted}), or write fewer digits.",
+        )
+
+
+def _fitting(wanted: SqlType) -> str:
+    if is_number(wanted):
+        return f"Write a number that fits, or CAST to {wanted}."
+    if wanted == STRING or wanted in _TEXTS:
+        return "Write it as text, in single quotes."
+    return f"Write a value of that type, or CAST to {wanted}." if wanted == BOOLEAN else "Write one of that form."
 
 
 def _fits(given: SqlType, wanted: SqlType) -> bool:
@@ -198,15 +240,19 @@ def _fits(given: SqlType, wanted: SqlType) -> bool:
         return True
     if isinstance(wanted, Decimal):
         return is_number(given)
-    return given == STRING and wanted in (TIME, DATE, TIMESTAMP, BYTES)
+    return given == STRING and wanted in _TEXTS
 
 
 def _outcome(delivery: Delivery, target: Source) -> SqlError | None:
     try:
         delivery.result()
     except KafkaError as error:
-        return EngineError(f"Failed to insert values into '{target.name}'. {error}")
+        return _failed(target.name, error)
     return None
+
+
+def _failed(name: str, error: Exception, hint: str | None = None) -> EngineError:
+    return EngineError(f"Failed to insert values into '{name}'. {sentence(error)}", hint=hint)
 
 
 def _now_ms() -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from penstock import KafkaError
 from penstock.sql.catalog.catalog import Catalog, Source
@@ -23,13 +23,26 @@ from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import SemanticError
 from penstock.sql.functions.model import Function
 from penstock.sql.functions.registry import FunctionRegistry
+from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.plan.scope import similar_source
 from penstock.sql.statements import Describe, ListThings
 
+_RUNS: Final = {"state": "RUNNING"}
+"""What is to be said of a push query that is open."""
+
 
 class Listings:
-    def __init__(self, functions: FunctionRegistry, topics: Topics, descriptions: Descriptions) -> None:
+    """`push_plans` gives the plans of the push queries that are open."""
+
+    def __init__(
+        self,
+        functions: FunctionRegistry,
+        topics: Topics,
+        descriptions: Descriptions,
+        push_plans: Callable[[], Sequence[QueryPlan]] = tuple,
+    ) -> None:
         self._functions = functions
+        self._push_plans = push_plans
         self._topics = topics
         self._descriptions = descriptions
 
@@ -99,11 +112,13 @@ class Listings:
         return entity("source_descriptions", text, sourceDescriptions=described)
 
     def _queries(self, statement: ListThings, text: str, catalog: Catalog) -> Entity:
-        queries = catalog.queries.values()
+        queries, watched = catalog.queries.values(), self._push_plans()
         if statement.extended:
             described = [self._descriptions.query(query.plan, query, query.plan.properties) for query in queries]
+            described += [{**self._descriptions.query(plan, None, plan.properties), **_RUNS} for plan in watched]
             return entity("query_descriptions", text, queryDescriptions=described)
-        return entity("queries", text, queries=[self._descriptions.running(query) for query in queries])
+        listed = [*map(self._descriptions.running, queries), *map(_push_query, watched)]
+        return entity("queries", text, queries=listed)
 
     def _function(self, name: str, text: str) -> Entity:
         return entity("describe_function", text, **function_description(self._function_named(name)))
@@ -157,6 +172,18 @@ def _source_named(name: str, catalog: Catalog) -> Source:
             f"Could not find STREAM/TABLE '{name}' in the Metastore.", hint=similar_source(name, catalog)
         )
     return source
+
+
+def _push_query(plan: QueryPlan) -> Entity:
+    return {
+        "queryString": plan.text,
+        "sinks": [],
+        "sinkKafkaTopics": [],
+        "id": plan.query_id,
+        "statusCount": {"RUNNING": 1},
+        "queryType": "PUSH",
+        **_RUNS,
+    }
 
 
 def _properties(text: str, properties: Mapping[str, Any], overridden: Mapping[str, Any]) -> Entity:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from penstock.sql.plan.nodes import QueryPlan
 
-QueryState = Literal["RUNNING", "PAUSED", "ERROR"]
+QueryState = Literal["STARTING", "RUNNING", "PAUSED", "ERROR"]
+"""STARTING: until Spark has the query's sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,9 @@ class QueryStatus:
 
 
 class QueryRunner(Protocol):
-    """Runs persistent queries. Calls return soon: what happens later is told by `status`."""
+    """Runs persistent queries. Calls return at once, for the replay of the command topic must not wait for Spark, and
+    take effect in their order. What happens later is told by `status`; `wait_ended` is for those who must wait.
+    """
 
     def check(self, plan: QueryPlan) -> None:
         """Raise a SqlError when the plan cannot run."""
@@ -43,7 +47,10 @@ class QueryRunner(Protocol):
     def status(self, query_id: str) -> QueryStatus | None: ...
 
     def forget_source(self, name: str) -> None:
-        """A stream or table was dropped: what was kept for reading it goes."""
+        """A stream or table was dropped: what was kept to read it goes once the queries stopped so far have ended."""
+
+    def wait_ended(self, query_ids: Collection[str], source_names: Collection[str], timeout_s: float) -> bool:
+        """Whether what was asked so far is done within the time-out: queries stopped or paused, sources forgotten."""
 
     def physical_plan(self, plan: QueryPlan) -> str:
         """Spark's plan, for EXPLAIN."""

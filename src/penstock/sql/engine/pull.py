@@ -10,6 +10,7 @@ import pyarrow
 import penstock
 from penstock.base.types import TopicPartition
 from penstock.sql.engine.chains import Chain, columns_of
+from penstock.sql.engine.reading import READING, partitions_now, remedy
 from penstock.sql.engine.rows import Row
 from penstock.sql.engine.selecting import selection_of
 from penstock.sql.formats.decoding import DELETED, RowDecoder
@@ -31,24 +32,34 @@ def pull_table(chain: Chain, table: OpenTable, functions: FunctionRegistry) -> I
 
 
 def pull_stream(chain: Chain, kafka: KafkaAccess) -> Iterator[Row]:
-    """All rows of the stream up to where it ends when the query begins."""
-    for batch in _until_end(chain.source, kafka):
+    """All rows of the stream up to where it ends now."""
+    batches = _until_end(chain.source, kafka)
+    next(batches)
+    return _rows(chain, batches)
+
+
+def _rows(chain: Chain, batches: Iterator[Any]) -> Iterator[Row]:
+    for batch in batches:
         for row in rows_of(RowDecoder(chain.source).decode(batch).batch, chain.source):
             if chain.matches(row):
                 yield Row(chain.project(row))
 
 
-def _until_end(source: SourceNode, kafka: KafkaAccess) -> Iterator[pyarrow.RecordBatch]:
-    settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    with penstock.Consumer(kafka.config("pull", settings)) as consumer:
-        partitions = [TopicPartition(source.topic, info.partition) for info in consumer.partitions_for(source.topic)]
+def _until_end(source: SourceNode, kafka: KafkaAccess) -> Iterator[Any]:
+    """First nothing, once it is known where the stream ends: what is wrong with it is told before the first row."""
+    hint = remedy(source)
+    with penstock.Consumer(kafka.config("pull", READING)) as consumer:
+        partitions = partitions_now(consumer, source.topic, hint)
         ends = consumer.end_offsets(partitions)
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
+        yield None
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             batch = consumer.consume_arrow(_POLL_MS, headers=bool(source.schema.headers))
             if batch.num_rows:
                 yield _before(batch, ends)
+            else:
+                partitions_now(consumer, source.topic, hint)
 
 
 def _before(batch: pyarrow.RecordBatch, ends: dict[TopicPartition, int]) -> pyarrow.RecordBatch:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from penstock import ClientClosed, UnknownTopicOrPartition
 from penstock.client.core.loop_thread import LoopThread
 from penstock.sql.catalog.catalog import Catalog, Source
 from penstock.sql.engine.chains import Chain, is_simple, result_columns
 from penstock.sql.engine.printing import TopicPrinter
 from penstock.sql.engine.pull import pull_stream, pull_table
 from penstock.sql.engine.push import PushReader
+from penstock.sql.engine.reading import no_topic, remedy
 from penstock.sql.engine.rows import IteratedRows, Row, RowQueue, Rows
 from penstock.sql.engine.starts import with_starts
+from penstock.sql.engine.topic_follower import end_followers
 from penstock.sql.engine.topics import Topics
 from penstock.sql.errors import NotFoundError, NotSupportedError, SemanticError, SqlError
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.kafka import KafkaAccess
-from penstock.sql.plan.nodes import QueryPlan
+from penstock.sql.plan.nodes import QueryPlan, SourceNode
 from penstock.sql.plan.planner import plan_query
+from penstock.sql.schema import WINDOW_COLUMNS
 from penstock.sql.statements import ParsedStatement, PrintTopic, SelectStatement
-from penstock.sql.stores.stores import Stores
+from penstock.sql.stores.stores import OpenTable, Stores
 from penstock.sql.types import STRING, SqlType
 
 _START_TIMEOUT_S = 60.0
@@ -50,6 +56,9 @@ class RunningQuery:
     columns: tuple[tuple[str, SqlType], ...]
     rows: Rows
     warnings: tuple[str, ...] = ()
+    key_columns: frozenset[str] = frozenset()
+    """Those of the columns that are keys: only rows that are pulled from a table have any."""
+    plan: QueryPlan | None = None
     on_close: Callable[[], None] = field(default=lambda: None)
 
     def take(self, count_max: int = 1_000, timeout_s: float = 1.0) -> list[Row] | None:
@@ -84,6 +93,13 @@ class QueryService:
         self._thread = LoopThread("penstock-sql-push")
 
     def open(self, parsed: ParsedStatement, properties: Mapping[str, Any]) -> RunningQuery:
+        try:
+            return self._open_one(parsed, properties)
+        except SqlError as error:
+            parsed.places.tell(error)
+            raise
+
+    def _open_one(self, parsed: ParsedStatement, properties: Mapping[str, Any]) -> RunningQuery:
         match parsed.statement:
             case PrintTopic() as statement:
                 return self._print(statement)
@@ -95,7 +111,7 @@ class QueryService:
                     self._catalog(),
                     self._functions,
                     query_id=query_id,
-                    text=parsed.text,
+                    text=f"{parsed.text};",
                     sink=None,
                     properties=dict(properties),
                 )
@@ -111,19 +127,26 @@ class QueryService:
         return query
 
     def close_one(self, query_id: str) -> bool:
-        """Whether such a query was open; it is closed now."""
-        query = self._open.get(query_id)
-        if query is not None:
+        """Whether such a query was open; it is closed now. The case does not matter: TERMINATE takes ids unquoted."""
+        found = [query for query in self.open_queries if query.query_id.upper() == query_id.upper()]
+        for query in found:
             query.close()
-        return query is not None
+        return bool(found)
 
     @property
     def open_queries(self) -> tuple[RunningQuery, ...]:
-        return tuple(self._open.values())
+        with self._lock:
+            return tuple(self._open.values())
+
+    def push_plans(self) -> list[QueryPlan]:
+        """Of the push queries that are open."""
+        return [query.plan for query in self.open_queries if query.kind == "PUSH" and query.plan is not None]
 
     def close(self) -> None:
         for query in self.open_queries:
             query.close()
+        with contextlib.suppress(ClientClosed):
+            self._thread.run(end_followers())
         self._thread.close()
         self._topics.close()
 
@@ -135,12 +158,19 @@ class QueryService:
             )
         chain = Chain(plan, self._functions)
         if chain.source.kind == "TABLE":
-            table = self._stores.open(self._source(chain.source.name).node())
-            table.wait_until_filled()
-            rows = pull_table(chain, table, self._functions)
+            rows = pull_table(chain, self._table(chain.source), self._functions)
         else:
             rows = pull_stream(chain, self._kafka)
-        return self._running(plan, "PULL", IteratedRows(rows, plan.limit), warnings)
+        running = self._running(plan, "PULL", IteratedRows(rows, plan.limit), warnings)
+        return dataclasses.replace(running, key_columns=_key_columns(chain.source) & set(plan.columns))
+
+    def _table(self, source: SourceNode) -> OpenTable:
+        try:
+            table = self._stores.open(self._source(source.name).node())
+            table.wait_until_filled()
+        except UnknownTopicOrPartition:
+            raise no_topic(source.topic, remedy(source)) from None
+        return table
 
     def _push(self, plan: QueryPlan, warnings: tuple[str, ...]) -> RunningQuery:
         queue = RowQueue(plan.limit)
@@ -176,7 +206,7 @@ class QueryService:
 
     def _print(self, statement: PrintTopic) -> RunningQuery:
         query_id = f"print_{statement.topic}_{secrets.randbits(63)}"
-        queue = RowQueue(statement.limit)
+        queue = RowQueue()
         running = RunningQuery(
             query_id=query_id,
             kind="PRINT",
@@ -202,8 +232,21 @@ class QueryService:
     ) -> RunningQuery:
         columns = tuple(result_columns(plan).items())
         return RunningQuery(
-            query_id=plan.query_id, kind=kind, columns=columns, rows=rows, warnings=warnings, on_close=on_close
+            query_id=plan.query_id,
+            kind=kind,
+            columns=columns,
+            rows=rows,
+            warnings=warnings,
+            plan=plan,
+            on_close=on_close,
         )
 
     def _source(self, name: str) -> Source:
         return self._catalog().sources[name]
+
+
+def _key_columns(source: SourceNode) -> frozenset[str]:
+    """What is a key by its name in the rows of a table; with windows their bounds are part of it."""
+    if source.kind != "TABLE":
+        return frozenset()
+    return frozenset(column.name for column in source.schema.key) | frozenset(WINDOW_COLUMNS)

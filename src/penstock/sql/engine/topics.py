@@ -41,20 +41,20 @@ class Topics:
         if self._client is not None:
             self._client.close()
 
-    def facts(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+    def facts(self, names: Iterable[str], timeout_ms: float | None = None) -> dict[str, TopicFacts]:
         """Of those topics that exist."""
-        described = self.describe(names)
+        described = self.describe(names, timeout_ms)
         return {
             name: TopicFacts(partitions=len(topic.partitions), replicas=topic.replication_factor)
             for name, topic in described.items()
         }
 
-    def describe(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+    def describe(self, names: Iterable[str], timeout_ms: float | None = None) -> dict[str, TopicDescription]:
         wanted = sorted(set(names))
         if not wanted:
             return {}
         try:
-            found = self.admin.describe_topics(wanted)
+            found = self.admin.describe_topics(wanted, timeout_ms=timeout_ms)
         except AdminErrors as errors:
             _raise_unless_missing(errors.failures.values())
             found = errors.successes

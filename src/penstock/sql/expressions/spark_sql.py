@@ -19,7 +19,7 @@ from penstock.sql.errors import SemanticError
 from penstock.sql.expressions import nodes
 from penstock.sql.expressions.coercion import as_decimal
 from penstock.sql.expressions.comparing import comparison_type, is_row_time
-from penstock.sql.expressions.evaluation import applied, compile_expression
+from penstock.sql.expressions.evaluation import OnError, applied, compile_expression
 from penstock.sql.expressions.like import spark_like_by_regex, spark_like_pattern
 from penstock.sql.expressions.nodes import Expression
 from penstock.sql.expressions.spark_casts import spark_cast
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFunctionUse:
-    """A Python function that a text calls by `name`. `function` takes and gives Python values, None for null."""
+    """A Python function that a text calls by `name`.
+
+    `function` takes whom to tell of a failure, then Python values, and gives one, None for null. It never raises.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -158,14 +161,18 @@ def _whole_call_in_python(renderer: _Renderer, node: nodes.Call, result: SqlType
         isinstance(each, nodes.LambdaVariable) and each.name in renderer.types.variables for each in descendants(node)
     ):
         # The call around it must run in Python too: the use that is noted here tells it so.
-        return renderer.use("nested_lambda", lambda: None, (), result) + "()"
+        return renderer.use("nested_lambda", lambda _on_error: None, (), result) + "()"
     columns = columns_of(node)
     names = [column.name for column in columns]
     types = {name: renderer.types.columns[name] for name in names}
-    evaluate = compile_expression(node, types, renderer.types.functions)
+    failures: list[str] = []
+    evaluate = compile_expression(node, types, renderer.types.functions, failures.append)
 
-    def function(*values: Any) -> Any:
-        return evaluate(dict(zip(names, values, strict=True)))
+    def function(on_error: OnError, *values: Any) -> Any:
+        result = evaluate(dict(zip(names, values, strict=True)))
+        while failures:
+            on_error(failures.pop(0))
+        return result
 
     digest = hashlib.sha256(repr(node).encode()).hexdigest()[:8]
     name = renderer.use(f"{node.name}_{digest}", function, list(types.values()), result)
@@ -174,12 +181,13 @@ def _whole_call_in_python(renderer: _Renderer, node: nodes.Call, result: SqlType
 
 def _total(function: Any, result: SqlType) -> Callable[..., Any]:
     """The rule book as a function that never raises."""
-    apply = applied(function, result)
+    apply, name = applied(function, result), function.name
 
-    def total(*values: Any) -> Any:
+    def total(on_error: OnError, *values: Any) -> Any:
         try:
             return apply(*values)
-        except Exception:  # noqa: BLE001 a user's function may raise anything, and no row stops a query
+        except Exception as error:  # noqa: BLE001 a user's function may raise anything, and no row stops a query
+            on_error(f"{name}: {error}")
             return None
 
     return total

@@ -127,7 +127,7 @@ def _of_column(types: Types, column: Any) -> SqlType:
     if found is None:
         near = difflib.get_close_matches(column.name, list(types.columns), n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(types.columns)}."
-        raise SemanticError(f"Column '{column.name}' cannot be resolved.", hint=hint)
+        raise SemanticError(f"Column '{column.name}' cannot be resolved.", hint=hint, about=column)
     return found
 
 

@@ -81,7 +81,9 @@ class FunctionRegistry:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> Resolution:
         function = self.get(name)
         if function is None:
-            raise SemanticError(f"Can't find any functions with the name '{name}'.", hint=self._hint(name))
+            raise SemanticError(
+                f"Can't find any functions with the name '{name}'.", hint=self._hint(name), about=name.upper()
+            )
         matches = [found for signature in function.signatures if (found := match(signature, arguments))]
         if not matches:
             raise SemanticError(_not_accepted(function, arguments))

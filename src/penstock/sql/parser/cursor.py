@@ -12,6 +12,7 @@ from typing import NoReturn, TypeVar
 
 from penstock.base.config.text import closest
 from penstock.sql.errors import SqlSyntaxError
+from penstock.sql.expressions.places import Place, Places
 from penstock.sql.expressions.text import RESERVED_WORDS
 from penstock.sql.parser.dialect import Token, UnreadableTextError, tokenize
 from penstock.sql.types import SqlType
@@ -46,6 +47,7 @@ class Cursor:
         self.types = types
         self.scopes: list[frozenset[str]] = []
         self.nesting = 0
+        self.places = Places()
         try:
             self._tokens = tokenize(text)
         except UnreadableTextError:
@@ -68,6 +70,9 @@ class Cursor:
             self._index += 1
         self._expected.clear()
         return token
+
+    def place_of(self, token: Token) -> Place:
+        return self._origin.place(self._text, token.start)
 
     def mark(self) -> int:
         return self._index
@@ -185,7 +190,7 @@ class Cursor:
         token = at or self.token
         if message is None:
             message, hint = f"Unexpected {_shown(token)}.", hint or self._expectation()
-        line, column = self._origin.place(self._text, token.start)
+        line, column = self.place_of(token)
         raise SqlSyntaxError(message, line=line, column=column, hint=hint)
 
     def _expectation(self) -> str | None:

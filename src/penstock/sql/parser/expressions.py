@@ -169,6 +169,14 @@ def _is_symbol_ahead(cursor: Cursor, symbol: str, count: int = 1) -> bool:
 
 
 def _column(cursor: Cursor) -> n.Expression:
+    token = cursor.token
+    found = _column_or_variable(cursor)
+    if isinstance(found, n.Column):
+        cursor.places.note_column(found, cursor.place_of(token))
+    return found
+
+
+def _column_or_variable(cursor: Cursor) -> n.Expression:
     name = cursor.name("an expression")
     if _is_symbol_ahead(cursor, ".", 0) and not _is_symbol_ahead(cursor, "*"):
         cursor.advance()
@@ -182,7 +190,9 @@ def _column(cursor: Cursor) -> n.Expression:
 
 
 def _call(cursor: Cursor) -> n.Expression:
+    token = cursor.token
     name = cursor.name().upper()
+    cursor.places.note_function(name, cursor.place_of(token))
     cursor.advance()
     if cursor.accept_symbol(")"):
         return n.Call(name)

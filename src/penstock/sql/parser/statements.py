@@ -66,8 +66,9 @@ def _parse_one(raw: RawStatement, types: Mapping[str, SqlType], variables: Mappi
         line, column = origin.place(raw.text, len(raw.text))
         raise SqlSyntaxError("The text ends inside a quote or a comment.", line=line, column=column, hint="Close it.")
     text = raw.text if variables is None else substitute_variables(raw.text, variables)
-    statement = _whole(Cursor(text, origin=origin, types=types), _statement)
-    return ParsedStatement(text=text, statement=statement, line=raw.line, column=raw.column)
+    cursor = Cursor(text, origin=origin, types=types)
+    statement = _whole(cursor, _statement)
+    return ParsedStatement(text=text, statement=statement, line=raw.line, column=raw.column, places=cursor.places)
 
 
 def _whole(cursor: Cursor, rule: Callable[[Cursor], T]) -> T:

@@ -197,7 +197,10 @@ class _Lifting:
         for argument in call.arguments:
             inner = aggregate_calls(argument, functions)
             if inner:
-                raise SemanticError(f"Aggregate functions can not be nested: {call.name}({inner[0].name}())")
+                raise SemanticError(
+                    f"Aggregate functions can not be nested: {call.name}({self.draft.scope.shown(inner[0])}).",
+                    hint="Make a table of the inner one, and aggregate that.",
+                )
             _check_bounds(argument, self.draft)
         _check_constants(call, functions)
         made = Aggregation(

@@ -8,12 +8,14 @@ from penstock.sql.errors import SemanticError
 from penstock.sql.expressions.walk import columns_of
 from penstock.sql.plan.draft import Draft, Request
 from penstock.sql.plan.nodes import AggregateNode
+from penstock.sql.plan.patterns import check_patterns
 from penstock.sql.schema import ROWOFFSET, ROWPARTITION
 
 _PULL_HELP = "Add EMIT CHANGES if you intended to issue a push query."
 
 
 def check_form(request: Request) -> None:
+    check_patterns(request.query)
     if request.pull:
         _check_pull(request)
     elif request.persistent and request.query.limit is not None:

@@ -26,13 +26,16 @@ def rewrite(expression: Expression, replace: Replace) -> Expression:
 
 
 def _rebuilt(struct: Any, replace: Replace) -> Any:
-    changed = {name: _value(getattr(struct, name), replace) for name in struct.__struct_fields__}
-    return msgspec.structs.replace(struct, **changed)
+    """What holds nothing that is replaced stays the object it is: by it the parser knows where it was written."""
+    values = {name: getattr(struct, name) for name in struct.__struct_fields__}
+    changed = {name: new for name, old in values.items() if (new := _value(old, replace)) is not old}
+    return msgspec.structs.replace(struct, **changed) if changed else struct
 
 
 def _value(value: Any, replace: Replace) -> Any:
     if isinstance(value, tuple):
-        return tuple(_value(item, replace) for item in value)
+        items = tuple(_value(item, replace) for item in value)
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     if isinstance(value, When | MapEntry | NamedExpression):
         return _rebuilt(value, replace)
     if isinstance(value, Node):

@@ -112,9 +112,9 @@ class Scope:
             return owners[0]
         if owners:
             options = " or ".join(f"{source.alias}.{column.name}" for source in owners)
-            raise SemanticError(f"Column '{column.name}' is ambiguous. Could be {options}.")
+            raise SemanticError(f"Column '{column.name}' is ambiguous. Could be {options}.", about=column)
         written = f"{column.source}.{column.name}" if column.source else column.name
-        raise SemanticError(f"{clause} column '{written}' cannot be resolved.", hint=self._hint(column))
+        raise SemanticError(f"{clause} column '{written}' cannot be resolved.", hint=self._hint(column), about=column)
 
     def _hint(self, column: Column) -> str:
         if column.source is not None and self.source(column.source) is None:

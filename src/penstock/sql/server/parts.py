@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.sql.engine.engine import Engine
     from penstock.sql.engine.queries import QueryService
     from penstock.sql.spark.driver.session import SessionSettings
+    from penstock.sql.spark.running.runner import SparkRunner
     from penstock.sql.stores.stores import Stores
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class Parts:
     engine: Engine
     queries: QueryService
     stores: Stores
+    _runner: SparkRunner
+    _spark: OwnSpark
     _stack: ExitStack
 
     @property
@@ -42,6 +45,14 @@ class Parts:
         from penstock.sql.spark.driver.session import java_is_alive
 
         return java_is_alive()
+
+    def restart_spark(self) -> None:
+        """Start Spark anew after its Java has ended, and on it all queries. Everything else goes on meanwhile.
+
+        Raises a SqlError or OSError when Spark does not start; then it may be tried again.
+        """
+        self._runner.spark_ended()
+        self._runner.use(self._spark.restart())
 
     def find_rows(self, table: str, question: bytes) -> bytes:
         """For executors that cannot read the server's disk: the rows of a table for some keys, both in Arrow's form."""
@@ -55,6 +66,29 @@ class Parts:
     def close(self) -> None:
         """Ends what people watch, then the engine, its queries, the tables, and Spark. Nothing is lost by it."""
         self._stack.close()
+
+
+class OwnSpark:
+    """The session of a server that was not given one."""
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self._settings = settings
+        self._session: SparkSession | None = None
+
+    def restart(self) -> SparkSession:
+        from penstock.sql.spark.driver.session import start_session
+
+        self.stop()
+        log.info("starting Spark on %s", self._settings.master)
+        self._session = start_session(self._settings)
+        return self._session
+
+    def stop(self) -> None:
+        from penstock.sql.spark.driver.session import stop_session
+
+        session, self._session = self._session, None
+        if session is not None:
+            stop_session(session)
 
 
 def kafka_access(config: ServerConfig) -> KafkaAccess:
@@ -101,7 +135,6 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
     from penstock.sql.engine.queries import QueryService
     from penstock.sql.functions.registry import FunctionRegistry
     from penstock.sql.internal_topics import create_internal_topics
-    from penstock.sql.spark.driver.session import start_session, stop_session
     from penstock.sql.spark.running.runner import RunnerSettings, SparkRunner
     from penstock.sql.stores.stores import Stores
 
@@ -113,11 +146,9 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
     # Before Spark, which takes seconds: a cluster that refuses them is told at once.
     create_internal_topics(kafka)
     with ExitStack() as stack:
-        session = spark
-        if session is None:
-            log.info("starting Spark on %s", config[keys.MASTER])
-            session = start_session(session_settings(config))
-            stack.callback(stop_session, session)
+        own_spark = OwnSpark(session_settings(config))
+        stack.callback(own_spark.stop)
+        session = spark or own_spark.restart()
         processing_log = ProcessingLog(kafka)
         stack.callback(processing_log.close)
         stores = Stores(data_dir / "tables", kafka, processing_log.tell_bad_records)
@@ -136,7 +167,16 @@ def build_parts(config: ServerConfig, spark: SparkSession | None = None) -> Part
         queries = QueryService(lambda: engine.catalog, functions, kafka, stores, runner, config[keys.PUSH_QUERIES_MAX])
         stack.callback(queries.close)
         engine.close_transient = queries.close_one
+        engine.push_plans = queries.push_plans
         engine.start()
         engine.wait_ready(REPLAY_TIMEOUT_S)
-        return Parts(kafka=kafka, engine=engine, queries=queries, stores=stores, _stack=stack.pop_all())
+        return Parts(
+            kafka=kafka,
+            engine=engine,
+            queries=queries,
+            stores=stores,
+            _runner=runner,
+            _spark=own_spark,
+            _stack=stack.pop_all(),
+        )
     raise AssertionError("unreachable: an ExitStack without a suppressing callback")

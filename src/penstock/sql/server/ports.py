@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 from penstock.sql.errors import SqlError
@@ -31,6 +31,10 @@ class RunningQuery(Protocol):
 
     @property
     def columns(self) -> Sequence[tuple[str, SqlType]]: ...
+
+    @property
+    def key_columns(self) -> Set[str]:
+        """Those of the columns that are keys."""
 
     def take(self, count_max: int, timeout_s: float) -> Sequence[Row] | None:
         """Rows that are there or come in time, perhaps none; None at the end. Raises what ended the query badly."""

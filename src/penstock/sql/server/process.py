@@ -1,8 +1,10 @@
 """A SQL server from start to stop.
 
 The port is bound first, so that a wrong address is told at once; requests are answered from then on, with "not ready"
-until the engine has replayed its statements. If the Java machine under Spark dies, everything on it is taken down and
-built again: statements, checkpoints and markers lie outside of it, so queries go on where they were.
+until the engine has replayed its statements. If the Java machine under Spark dies, Spark is started anew and with it
+the queries: statements, checkpoints and markers lie outside of it, so they go on where they were. The engine and the
+tables need no Java and serve meanwhile: pull queries, push queries over a stream or table, INSERT, statements that
+start no query.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from penstock.sql.server.workers import Workers
 log = logging.getLogger(__name__)
 
 JAVA_LOOK_S = 0.5
-REBUILD_PAUSE_S = 5.0
+RESTART_PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class SqlServer:
         self._config = config.listening_on(self._http.listeners)
         self._workers = Workers()
         self._building: asyncio.Future[Parts] | None = None
+        self._restarting: asyncio.Future[None] | None = None
         self._parts: Parts | None = None
 
     @property
@@ -107,28 +110,31 @@ class SqlServer:
         while True:
             await asyncio.sleep(JAVA_LOOK_S)
             if self._parts is not None and not self._parts.is_alive:
-                log.error("the Java machine under Spark has ended: building everything on it again")
-                await self._restart()
+                log.error("the Java machine under Spark has ended: starting it again, and the queries on it")
+                await self._restart_spark(self._parts)
 
-    async def _restart(self) -> None:
+    async def _restart_spark(self, parts: Parts) -> None:
         while True:
-            await self._take_down()
+            restarting = asyncio.ensure_future(asyncio.to_thread(parts.restart_spark))
+            self._restarting = restarting
             try:
-                await self._start()
+                await asyncio.shield(restarting)
             except (SqlError, KafkaError, OSError) as error:
-                log.error("the engine does not start: %s; trying again in %.0f s", error, REBUILD_PAUSE_S)
-                await asyncio.sleep(REBUILD_PAUSE_S)
+                log.error("Spark does not start: %s; trying again in %.0f s", error, RESTART_PAUSE_S)
+                await asyncio.sleep(RESTART_PAUSE_S)
             else:
-                log.info("the engine runs again")
+                log.info("Spark runs again, the queries follow")
                 return
 
     async def _take_down(self) -> None:
-        """Also what is still being built, once it is: a thread cannot be stopped half-way."""
+        """Also what is still being built or started, once it is: a thread cannot be stopped half-way."""
         self._service.forget()
         building, self._building = self._building, None
         parts, self._parts = self._parts, None
-        if building is not None:
-            with suppress(SqlError, KafkaError, OSError):
+        with suppress(SqlError, KafkaError, OSError):
+            if building is not None:
                 parts = await building
+            if self._restarting is not None:
+                await self._restarting
         if parts is not None:
             await asyncio.to_thread(parts.close)

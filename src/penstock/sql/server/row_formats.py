@@ -34,7 +34,11 @@ class QueryShape:
         self._show = show_row([sql_type for _, sql_type in query.columns])
 
     def head(self) -> list[bytes]:
-        schema = ", ".join(f"{_quoted(name)} {format_type(sql_type)}" for name, sql_type in self._query.columns)
+        keys = self._query.key_columns
+        schema = ", ".join(
+            f"{_quoted(name)} {format_type(sql_type)}{' KEY' if name in keys else ''}"
+            for name, sql_type in self._query.columns
+        )
         return [encode({"header": {"queryId": self._query.query_id, "schema": schema}})]
 
     def rows(self, rows: Iterable[Row]) -> list[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from penstock.sql.engine.properties import check_property
 from penstock.sql.server.errors import JSON, naming_statement
 from penstock.sql.server.ports import SqlService
 from penstock.sql.server.requests import (
@@ -28,6 +29,9 @@ class StatementEndpoints:
         body = await read_body(request, KsqlRequest)
         media_type = answer_type(request, (JSON, KSQL_JSON))
         with naming_statement(body.ksql):
+            # Whatever the statement does with them: one that needs none would hide a misspelt name.
+            for name, value in (body.streams_properties or {}).items():
+                check_property(name, value)
             entities = await self._workers.statement(
                 self._service.execute,
                 body.ksql,

@@ -1,7 +1,8 @@
 """Values of columns as REST shows them.
 
-msgspec writes most of them as they are: decimals as numbers, bytes in base64, dates in ISO form. Times of day and
-timestamps have milliseconds and no zone; what JSON has no number for (NaN, infinities) is text.
+msgspec writes most of them as they are: decimals as numbers, bytes in base64, dates in ISO form. Timestamps
+have milliseconds and no zone; times of day are as Java writes them, without the seconds or the milliseconds they do
+not have; what JSON has no number for (NaN, infinities) is text.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, time
+from decimal import Decimal as PythonDecimal
 from typing import Any, Final
 
 import msgspec
 
-from penstock.sql.types import DOUBLE, TIME, TIMESTAMP, Array, Map, SqlType, Struct
+from penstock.sql.types import DOUBLE, TIME, TIMESTAMP, Array, Decimal, Map, SqlType, Struct
 
 Show = Callable[[Any], Any]
 
 _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 encode: Final = _encoder.encode
+
+_PLAIN_SCALE_MAX: Final = 6
+"""Python writes small decimals of more places with an exponent: 0E-7."""
 
 
 def show_row(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -45,6 +50,8 @@ def _show(sql_type: SqlType) -> Show | None:
             return _each(_show(element))
         case Map(_, value):
             return _each_value(_show(value))
+        case Decimal(_, scale) if scale > _PLAIN_SCALE_MAX:
+            return _plain_decimal
         case Struct(fields):
             return _each_field({field.name: show for field in fields if (show := _show(field.type)) is not None})
         case _:
@@ -76,7 +83,12 @@ def _timestamp(value: datetime) -> str:
 
 
 def _time(value: time) -> str:
-    return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    precision = "milliseconds" if value.microsecond >= 1_000 else "seconds" if value.second else "minutes"
+    return value.replace(tzinfo=None).isoformat(timespec=precision)
+
+
+def _plain_decimal(value: PythonDecimal) -> msgspec.Raw:
+    return msgspec.Raw(f"{value:f}".encode())
 
 
 def _double(value: float) -> float | str:

@@ -64,7 +64,10 @@ class WebSocketEndpoint:
 
 
 def _schema(query: RunningQuery) -> list[dict[str, Any]]:
-    return [{"name": name, "schema": describe(sql_type)} for name, sql_type in query.columns]
+    return [
+        {"name": name, "schema": describe(sql_type), **({"type": "KEY"} if name in query.key_columns else {})}
+        for name, sql_type in query.columns
+    ]
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:

@@ -66,10 +66,15 @@ def _text(value: Any) -> str:
     return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
+def _first_line(text: str) -> str:
+    """A statement is as long as people write it: DESCRIBE and EXPLAIN show all of it."""
+    first, _, rest = text.strip().partition("\n")
+    return f"{first.rstrip()} ..." if rest else first
+
+
 def _status(entity: Entity) -> list[Table]:
     status = entity["commandStatus"]
-    query = f" Query {status['queryId']} runs." if status.get("queryId") else ""
-    return [Table(notes=(f"{status['message'] or status['status']}{_stop(status['message'])}{query}",))]
+    return [Table(notes=(f"{status['message'] or status['status']}{_stop(status['message'])}",))]
 
 
 def _stop(text: str | None) -> str:
@@ -115,6 +120,8 @@ def _source_tables(source: Mapping[str, Any]) -> list[Table]:
 
 def _fields(source: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     roles = {"KEY": " (primary key)" if source.get("type") == "TABLE" else " (key)", "HEADER": " (header)"}
+    if source.get("windowType"):
+        roles["KEY"] += f" (window type: {source['windowType']})"
     return tuple(
         (field["name"], type_text(field["schema"]) + roles.get(field.get("type", ""), "")) for field in source["fields"]
     )
@@ -199,7 +206,14 @@ _SHOWN: Final[dict[str, Callable[[Entity], list[Table]]]] = {
     ),
     "queries": _listed(
         "queries",
-        {"id": "id", "state": "state", "writes": "sinks", "topic": "sinkKafkaTopics", "statement": "queryString"},
+        {
+            "id": "id",
+            "type": "queryType",
+            "state": "state",
+            "writes": "sinks",
+            "topic": "sinkKafkaTopics",
+            "statement": lambda query: _first_line(query["queryString"]),
+        },
         "No query runs.",
     ),
     "function_names": _listed(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 from penstock.sql.shell.entities import Entity, Table, tables_of
+from penstock.sql.shell.json_text import to_json
 from penstock.sql.shell.rest import Columns
+
+Form = Literal["table", "json"]
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+"""To the upper left; away with the screen, and with what scrolled off it."""
 
 
 class RowView(Protocol):
@@ -20,11 +25,17 @@ class RowView(Protocol):
 
 
 class Output(Protocol):
+    form: Form
+
     def entity(self, entity: Entity) -> None: ...
 
     def rows(self, columns: Columns | None) -> RowView: ...
 
     def say(self, text: str) -> None: ...
+
+    def remark(self, text: str) -> None: ...
+
+    def clear(self) -> None: ...
 
     def error(self, text: str) -> None: ...
 
@@ -32,9 +43,21 @@ class Output(Protocol):
 
 
 class TextOutput:
-    """`out` is a terminal or a pipe; a pipe gets no colours, no folding and no moving pictures."""
+    """`out` is a terminal or a pipe; a pipe gets no colours, no folding and no moving pictures.
 
-    def __init__(self, out: IO[str] | None = None, err: IO[str] | None = None) -> None:
+    In the form `json` each answer and each row is a line of JSON; rows are objects by column.
+    """
+
+    def __init__(
+        self,
+        out: IO[str] | None = None,
+        err: IO[str] | None = None,
+        *,
+        form: Form = "table",
+        interactive: bool = False,
+    ) -> None:
+        self.form = form
+        self._interactive = interactive
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._spooled: IO[str] | None = None
@@ -44,6 +67,9 @@ class TextOutput:
         return self._out.isatty()
 
     def entity(self, entity: Entity) -> None:
+        if self.form == "json":
+            self.say(to_json(entity))
+            return
         for table in tables_of(entity):
             self.table(table)
 
@@ -58,6 +84,8 @@ class TextOutput:
     def rows(self, columns: Columns | None) -> RowView:
         if columns is None:
             return LineView(self)
+        if self.form == "json":
+            return JsonView(self, columns)
         if self.is_terminal:
             from penstock.sql.shell.live import LiveView
 
@@ -66,6 +94,16 @@ class TextOutput:
 
     def say(self, text: str) -> None:
         self._write(f"{text}\n")
+
+    def remark(self, text: str) -> None:
+        """Say what only a person who types wants to know."""
+        if self._interactive and self.form == "table":
+            self.say(text)
+
+    def clear(self) -> None:
+        if self.is_terminal:
+            self._out.write(_CLEAR)
+            self._out.flush()
 
     def error(self, text: str) -> None:
         from penstock.sql.shell.style import error_text
@@ -99,16 +137,6 @@ class TextOutput:
         self._out.flush()
         if self._spooled is not None:
             self._spooled.write(text)
-
-
-class JsonOutput(TextOutput):
-    """One line of JSON for each answer and each row; rows are objects by column."""
-
-    def entity(self, entity: Entity) -> None:
-        self.say(to_json(entity))
-
-    def rows(self, columns: Columns | None) -> RowView:
-        return LineView(self) if columns is None else JsonView(self, columns)
 
 
 class LineView:
@@ -156,7 +184,3 @@ def show_value(value: Any) -> str:
     if value is None:
         return "null"
     return value if isinstance(value, str) else to_json(value)
-
-
-def to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -16,11 +16,10 @@ from penstock.sql.parser import split_statements
 from penstock.sql.shell.completion import Names, SqlCompleter
 from penstock.sql.shell.output import Output
 from penstock.sql.shell.rest import RestClient, ShellError
-from penstock.sql.shell.session import LEAVING_WORDS, Left, Session
+from penstock.sql.shell.session import BARE_WORDS, Left, Session
 
 _PROMPT = "sql> "
 _CONTINUED = "...> "
-_BARE_WORDS = (*LEAVING_WORDS, "HELP")
 
 
 def run_prompt(client: RestClient, output: Output, session: Session) -> None:
@@ -36,6 +35,7 @@ def run_prompt(client: RestClient, output: Output, session: Session) -> None:
         key_bindings=_bindings(),
         enable_history_search=True,
     )
+    session.history = prompt.history.get_strings
     while True:
         try:
             _do(prompt.prompt(HTML(f"<b>{_PROMPT}</b>")), output, session)
@@ -58,7 +58,7 @@ def is_finished(text: str) -> bool:
     statements = split_statements(text)
     if not statements or all(each.complete for each in statements):
         return True
-    return len(statements) == 1 and statements[0].text.strip().upper() in _BARE_WORDS
+    return len(statements) == 1 and statements[0].text.strip().upper() in BARE_WORDS
 
 
 def _bindings() -> KeyBindings:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from penstock.sql.shell.json_text import read_json
+
 DEFAULT_URL: Final = "http://localhost:8088"
 CONNECT_TIMEOUT_S: Final = 10.0
 ANSWER_TIMEOUT_S: Final = 120.0
@@ -87,7 +89,7 @@ class RestClient:
         connection, response = self._send(method, path, body, accept=_JSON)
         with connection_errors(self.url, connected=True):
             try:
-                return json.loads(response.read())
+                return read_json(response.read())
             except ValueError:
                 raise UnreachableError(_NO_SERVER.format(self.url)) from None
             finally:
@@ -149,13 +151,13 @@ class RowReader:
         with connection_errors(self._url, connected=True):
             line = next(self._lines, b"")
         try:
-            head = json.loads(line)
+            head = read_json(line)
             return Columns(names=head["columnNames"], types=head["columnTypes"], query_id=head.get("queryId"))
         except (ValueError, KeyError, TypeError):
             raise UnreachableError(_NO_SERVER.format(self._url)) from None
 
     def _row(self, line: bytes) -> Any:
-        row = json.loads(line)
+        row = read_json(line)
         if isinstance(row, dict):
             raise RefusedError(str(row.get("message", row)), int(row.get("error_code", 0)))
         return row
@@ -190,7 +192,7 @@ class connection_errors:  # noqa: N801 - used as a statement
 
 def _refusal(body: bytes, status: int) -> ShellError:
     try:
-        error = json.loads(body)
+        error = read_json(body)
         return RefusedError(error["message"], error["error_code"], error.get("entities"))
     except (ValueError, KeyError, TypeError):
         return UnreachableError(f"The server answers with HTTP {status} and no reason: is it a SQL server?")

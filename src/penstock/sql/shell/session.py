@@ -6,13 +6,14 @@ it is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import penstock
 from penstock.sql.errors import SqlError
 from penstock.sql.parser import RawStatement, parse, split_statements, substitute_variables
-from penstock.sql.shell.output import Output
+from penstock.sql.shell.output import Form, Output
 from penstock.sql.shell.rest import RefusedError, RestClient, ShellError
 from penstock.sql.statements import (
     DefineVariable,
@@ -26,6 +27,8 @@ from penstock.sql.statements import (
 SCRIPTS_NESTED_MAX: Final = 10
 LOCAL_WORDS: Final = ("SET", "UNSET", "DEFINE", "UNDEFINE", "RUN", "SPOOL")
 LEAVING_WORDS: Final = ("EXIT", "QUIT")
+HISTORY_SHOWN_MAX: Final = 100
+_FORMS: Final[dict[str, Form]] = {"TABLE": "table", "TABULAR": "table", "JSON": "json"}
 
 HELP: Final = """\
 Statements end with a semicolon and may span lines. The server knows, among others:
@@ -39,6 +42,9 @@ This shell itself:
   SET 'property' = 'value', UNSET 'property'     for the statements that follow, e.g. 'auto.offset.reset' = 'earliest'
   DEFINE name = 'value', UNDEFINE name           variables, used as ${name}; SHOW VARIABLES lists them
   RUN SCRIPT 'file', SPOOL 'file', SPOOL OFF     statements from a file; everything shown also into a file
+  OUTPUT JSON, OUTPUT TABLE                      what answers and rows look like; OUTPUT tells which it is
+  SERVER, VERSION                                the server's address and how it is; versions of both
+  HISTORY, CLEAR                                 statements typed before; an empty screen
   HELP, EXIT                                     Ctrl-C ends a running query, Ctrl-D leaves"""
 
 
@@ -54,6 +60,8 @@ class Session:
         self.variables: dict[str, str] = {}
         self._sequence_number: int | None = None
         self._scripts = 0
+        self.history: Callable[[], Sequence[str]] = tuple
+        """What was typed before, the oldest first."""
 
     def run(self, text: str) -> None:
         """All statements of a text; the first that fails ends it with a ShellError."""
@@ -68,6 +76,10 @@ class Session:
                 raise Left
             if first == "HELP":
                 self._output.say(HELP)
+            elif len(words) == 1 and first in _COMMANDS:
+                _COMMANDS[first](self)
+            elif first == "OUTPUT" and len(words) == 2:
+                self._set_form(words[1])
             elif first in LOCAL_WORDS:
                 self._run_here(raw.text)
             elif [word.upper() for word in words] in (["SHOW", "VARIABLES"], ["LIST", "VARIABLES"]):
@@ -89,6 +101,9 @@ class Session:
             raise ShellError(
                 f"{statement.name} is not a property that can be set: SHOW PROPERTIES; lists those there are."
             )
+        # The server knows the values too, and forgets with its answer what SET sets.
+        name, value = (text.replace("'", "''") for text in (statement.name, statement.value))
+        self._client.execute(f"SET '{name}'='{value}';", {}, {})
         before = self.properties.get(statement.name)
         self.properties[statement.name] = statement.value
         changed = "" if before is None else f" (was '{before}')"
@@ -137,6 +152,30 @@ class Session:
         listed = [{"name": name, "value": value} for name, value in sorted(self.variables.items())]
         self._output.entity({"@type": "variables", "statementText": text, "variables": listed})
 
+    def _tell_form(self) -> None:
+        self._output.say(f"Output is {self._output.form}; OUTPUT JSON; and OUTPUT TABLE; change it.")
+
+    def _set_form(self, word: str) -> None:
+        form = _FORMS.get(word.strip("'").upper())
+        if form is None:
+            raise ShellError(f"{word} is no form of output: TABLE and JSON are.")
+        self._output.form = form
+        self._output.remark("Output is table.")
+
+    def _tell_server(self) -> None:
+        info = self._client.info()
+        self._output.say(f"{self._client.url}: service {info['ksqlServiceId']}, {info['serverStatus'].lower()}.")
+
+    def _tell_versions(self) -> None:
+        self._output.say(f"Shell: Penstock {penstock.__version__}. Server: {self._client.info()['version']}.")
+
+    def _show_history(self) -> None:
+        for text in self.history()[-HISTORY_SHOWN_MAX:]:
+            self._output.say(text)
+
+    def _clear(self) -> None:
+        self._output.clear()
+
     def _query(self, text: str) -> None:
         reader = self._client.query(self._substituted(text), self.properties, {})
         count = 0
@@ -159,6 +198,8 @@ class Session:
             self._show(error.entities)
             raise
         self._show(entities)
+        if not entities and text[:6].upper() == "INSERT":
+            self._output.remark("The row is written.")
 
     def _substituted(self, text: str) -> str:
         return substitute_variables(text, self.variables)
@@ -187,3 +228,14 @@ _DONE_HERE: Final[dict[type, Callable[[Session, Any], None]]] = {
     RunScript: Session._run_script,
     Spool: Session._spool,
 }
+
+_COMMANDS: Final[dict[str, Callable[[Session], None]]] = {
+    "OUTPUT": Session._tell_form,
+    "SERVER": Session._tell_server,
+    "VERSION": Session._tell_versions,
+    "HISTORY": Session._show_history,
+    "CLEAR": Session._clear,
+}
+
+BARE_WORDS: Final = (*LEAVING_WORDS, "HELP", *_COMMANDS)
+"""Commands that need no semicolon."""

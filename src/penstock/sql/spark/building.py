@@ -19,6 +19,7 @@ from penstock.sql.spark.lookup import rows_url
 from penstock.sql.spark.operators import BuildContext, BuiltQuery, build
 from penstock.sql.spark.operators.facts import used_columns
 from penstock.sql.spark.source.frame import SourceOptions, source_frame
+from penstock.sql.spark.worker_log import WorkerLog
 from penstock.sql.stores.stores import OpenTable, Stores
 from penstock.sql.types import BYTES, STRING, Decimal, Scalar
 
@@ -73,6 +74,7 @@ class Builder:
             functions=self._functions,
             source_frame=lambda node: self._source_frame(session, plan, node),
             store_path=self._store_path,
+            log=self._log(plan),
             shuffle_partitions=self._shuffle_partitions,
         )
         query = build(plan, context)
@@ -84,18 +86,27 @@ class Builder:
         return without_options(frame._jdf.queryExecution().analyzed().toString())
 
     def _source_frame(self, session: SparkSession, plan: QueryPlan, node: SourceNode) -> DataFrame:
+        log = self._log(plan)
         options = SourceOptions(
             bootstrap_servers=self._kafka.bootstrap_servers,
             client_properties=dict(self._kafka.properties),
             starting=_starting(plan, node),
             group_id=query_group(self._kafka.service_id, plan.query_id),
-            logger=f"processing.{plan.query_id}",
-            processing_log=processing_log.topic_name(self._kafka.service_id),
+            processing_log=log.topic,
+            logger=log.logger,
             max_rows_per_trigger=_rows_per_batch(plan),
             used=used_columns(plan.root) | {each.name for each in plan.schema.columns},
             fail_on_data_loss=str(plan.properties.get(FAIL_ON_DATA_LOSS, "true")).lower() != "false",
         )
         return source_frame(session, node, options)
+
+    def _log(self, plan: QueryPlan) -> WorkerLog:
+        client = {name: str(value) for name, value in self._kafka.properties.items()}
+        return WorkerLog(
+            client=client | {"bootstrap.servers": self._kafka.bootstrap_servers},
+            topic=processing_log.topic_name(self._kafka.service_id),
+            logger=f"processing.{plan.query_id}",
+        )
 
     def _store_path(self, node: SourceNode) -> str:
         """Where Spark's workers find the rows of a table: its file, or this server when they may be elsewhere."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from penstock import aio
+from penstock import KafkaTimeout, aio
 from penstock.client.core.loop_thread import LoopThread
 from penstock.sql.errors import EngineError
 from penstock.sql.formats.decoding import BadRecord
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 CATCH_UP_TIMEOUT_S = 120.0
 _CLOSE_TIMEOUT_S = 30.0
+_LOOK_UP_MS = 3_000
+"""Whoever asks for a table whose topic was deleted need not wait as long as for a cluster."""
 
 
 class OpenTable:
@@ -112,5 +114,8 @@ class Stores:
 
     async def _topic_id(self, topic: str) -> str:
         async with aio.Consumer(self._kafka.config("topics")) as consumer:
-            await consumer.partitions_for(topic)
+            try:
+                await consumer.partitions_for(topic, _LOOK_UP_MS)
+            except KafkaTimeout:  # Nobody answered yet.
+                await consumer.partitions_for(topic)
             return str((await consumer.list_topics())[topic].topic_id)

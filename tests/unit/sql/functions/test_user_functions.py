@@ -92,7 +92,8 @@ def test_a_function_that_raises_gives_null_and_a_message(tmp_path: Path) -> None
     assert evaluate({}) is None
     assert messages == ["FAILS: no luck"]
     (use,) = python_functions(parse_expression("FAILS('luck')"), {}, functions)
-    assert use.function("luck") is None
+    assert use.function(messages.append, "luck") is None
+    assert messages == ["FAILS: no luck"] * 2
     assert to_spark_sql(parse_expression("FAILS('luck')"), {}, functions) == f"{use.name}('luck')"
 
 

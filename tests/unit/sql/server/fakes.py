@@ -23,6 +23,7 @@ class FakeQuery:
     kind: str = "PUSH"
     query_id: str = "transient_S_1"
     columns: Sequence[tuple[str, SqlType]] = (("ID", BIGINT), ("NAME", STRING))
+    key_columns: frozenset[str] = frozenset()
     closed: threading.Event = field(default_factory=threading.Event)
 
     def take(self, count_max: int, timeout_s: float) -> list[Row] | None:

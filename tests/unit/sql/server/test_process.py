@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -37,10 +37,16 @@ class FakeParts:
         self.queries = SimpleNamespace(open=self._open, get=None)
         self.opened: list[tuple[Any, dict[str, Any]]] = []
         self.is_alive = True
+        self.restarts: list[Callable[[], None]] = []
+        """What the next restarts of Spark do."""
         self.closed = threading.Event()
 
     def find_rows(self, table: str, question: bytes) -> bytes:
         return question
+
+    def restart_spark(self) -> None:
+        self.restarts.pop(0)()
+        self.is_alive = True
 
     def close(self) -> None:
         self.closed.set()
@@ -135,23 +141,54 @@ async def test_what_keeps_the_engine_from_starting_is_raised() -> None:
         await server.run(asyncio.Event(), lambda _: None)
 
 
-async def test_when_java_dies_everything_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_java_dies_spark_is_started_anew_and_the_engine_serves_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(process, "JAVA_LOOK_S", 0.01)
-    monkeypatch.setattr(process, "REBUILD_PAUSE_S", 0.01)
-    first, second = FakeParts(), FakeParts()
-    second.engine.answers["X;"] = [{"@type": "second"}]
-    rebuilt = threading.Event()
-    builds = iter([lambda: first, lambda: _fail("not yet"), lambda: rebuilt.set() or second])
+    monkeypatch.setattr(process, "RESTART_PAUSE_S", 0.01)
+    parts = FakeParts()
+    restarting, go, restarted = threading.Event(), threading.Event(), threading.Event()
 
-    async with running(lambda _: next(builds)()) as (_, http, ready, _):
+    def restart() -> None:
+        restarting.set()
+        assert go.wait(10)
+        restarted.set()
+
+    parts.restarts = [lambda: _fail("not yet"), restart]
+    async with running(lambda _: parts) as (_, http, ready, _):
         await ready
-        first.is_alive = False
-        await asyncio.to_thread(rebuilt.wait, 10)
-        answer = await http.post("/ksql", json={"ksql": "X;"})
-        while answer.status_code == 503:
-            answer = await http.post("/ksql", json={"ksql": "X;"})
-        assert answer.json() == [{"@type": "second"}]
-    assert first.closed.is_set()
+        parts.is_alive = False
+        assert await asyncio.to_thread(restarting.wait, 10)
+        assert (await http.post("/ksql", json={"ksql": "X;"})).json() == [{"@type": "x"}]
+        assert (await http.get("/healthcheck")).json()["isHealthy"]
+        go.set()
+        assert await asyncio.to_thread(restarted.wait, 10)
+    assert parts.closed.is_set()
+    assert parts.restarts == []
+
+
+async def test_a_server_told_to_stop_while_spark_starts_anew_waits_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is started must not be left behind."""
+    monkeypatch.setattr(process, "JAVA_LOOK_S", 0.01)
+    parts = FakeParts()
+    restarting, go = threading.Event(), threading.Event()
+    closed_early: list[bool] = []
+
+    def restart() -> None:
+        restarting.set()
+        assert go.wait(10)
+        closed_early.append(parts.closed.is_set())
+
+    parts.restarts = [restart]
+    async with running(lambda _: parts) as (_, _, ready, stop):
+        await ready
+        parts.is_alive = False
+        assert await asyncio.to_thread(restarting.wait, 10)
+        stop.set()
+        await asyncio.sleep(0.05)
+        go.set()
+    assert closed_early == [False]
+    assert parts.closed.is_set()
 
 
 def _fail(message: str) -> Any:

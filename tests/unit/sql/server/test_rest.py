@@ -23,7 +23,7 @@ from penstock.sql.engine.rows import Row, RowQueue
 from penstock.sql.errors import EngineError, SqlError
 from penstock.sql.server import connections
 from penstock.sql.server.requests import BODY_BYTES_MAX, DELIMITED, KSQL_JSON
-from penstock.sql.types import BYTES, DATE, DOUBLE, STRING, TIME, TIMESTAMP, Array, Decimal, Field, Map, Struct
+from penstock.sql.types import BIGINT, BYTES, DATE, DOUBLE, STRING, TIME, TIMESTAMP, Array, Decimal, Field, Map, Struct
 from tests.unit.sql.server.fakes import FakeService, pull, push, serving
 
 
@@ -56,7 +56,7 @@ def test_statements_are_executed(http: httpx.Client, service: FakeService) -> No
         content=json.dumps(
             {
                 "ksql": "SHOW STREAMS;",
-                "streamsProperties": {"a": "b"},
+                "streamsProperties": {"auto.offset.reset": "latest"},
                 "sessionVariables": {"v": 1},
                 "commandSequenceNumber": 7,
             }
@@ -66,7 +66,7 @@ def test_statements_are_executed(http: httpx.Client, service: FakeService) -> No
     assert response.status_code == 200
     assert response.headers["content-type"] == KSQL_JSON
     assert response.json() == service.answers["SHOW STREAMS;"]
-    assert service.asked == [("SHOW STREAMS;", {"a": "b"}, {"v": "1"}, 7)]
+    assert service.asked == [("SHOW STREAMS;", {"auto.offset.reset": "latest"}, {"v": "1"}, 7)]
 
 
 def test_a_bad_statement_is_told_with_its_text(http: httpx.Client, service: FakeService) -> None:
@@ -175,6 +175,29 @@ def test_a_pull_query_in_the_two_forms_of_query(http: httpx.Client, service: Fak
     service.answers["SELECT;"] = pull()
     response = http.post("/query", json={"ksql": "SELECT;"}, headers={"Accept": DELIMITED})
     assert lines(response) == [head]
+
+
+def test_keys_are_told_in_the_header_of_query(url: str, service: FakeService) -> None:
+    columns = [("ID", STRING), ("WINDOWSTART", BIGINT), ("WINDOWEND", BIGINT), ("N", BIGINT)]
+    keys = frozenset({"ID", "WINDOWSTART", "WINDOWEND"})
+    service.answers["SELECT;"] = pull(columns=columns, key_columns=keys)
+    (head,) = httpx.post(f"{url}/query", json={"ksql": "SELECT;"}).json()
+    assert head["header"]["schema"] == ("`ID` STRING KEY, `WINDOWSTART` BIGINT KEY, `WINDOWEND` BIGINT KEY, `N` BIGINT")
+    service.answers["SELECT;"] = pull(columns=columns, key_columns=keys)
+    (head,) = lines(httpx.post(f"{url}/query-stream", json={"sql": "SELECT;"}))
+    assert head["columnTypes"] == ["STRING", "BIGINT", "BIGINT", "BIGINT"]
+    service.answers["SELECT;"] = pull(columns=columns, key_columns=keys)
+    (fields,), _ = _web_socket(url, f"/ws/query?request={quote(json.dumps({'ksql': 'SELECT;'}))}")
+    assert [each.get("type") for each in fields] == ["KEY", "KEY", "KEY", None]
+
+
+def test_a_setting_that_a_statement_does_not_need_is_looked_at(url: str, service: FakeService) -> None:
+    service.answers["SHOW STREAMS;"] = []
+    for name, value in (("foo", "1"), ("auto.offset.reset", "middle")):
+        answer = httpx.post(f"{url}/ksql", json={"ksql": "SHOW STREAMS;", "streamsProperties": {name: value}})
+        assert (answer.status_code, answer.json()["error_code"]) == (400, 40001)
+        assert name in answer.json()["message"]
+    assert service.asked == []
 
 
 def test_a_push_query_ends_at_its_limit(http: httpx.Client, service: FakeService) -> None:
@@ -434,16 +457,18 @@ def test_values_of_every_type(http: httpx.Client, service: FakeService) -> None:
     columns = {
         "TS": (TIMESTAMP, moment, "2020-01-02T03:04:05.006"),
         "D": (DATE, date(2020, 1, 2), "2020-01-02"),
-        "T": (TIME, time(10, 0), "10:00:00.000"),
+        "T": (TIME, time(10, 0), "10:00"),
+        "T_MS": (TIME, time(7, 8, 0, 5000), "07:08:00.005"),
         "B": (BYTES, b"\x00\x01", "AAE="),
         "DEC": (Decimal(4, 2), PythonDecimal("1.50"), 1.5),
+        "ZERO": (Decimal(10, 8), PythonDecimal("0E-8"), 0.0),
         "NAN": (DOUBLE, float("nan"), "NaN"),
         "A": (Array(TIMESTAMP), [moment, None], ["2020-01-02T03:04:05.006", None]),
         "M": (Map(STRING, DOUBLE), {"x": float("-inf"), "y": None}, {"x": "-Infinity", "y": None}),
         "S": (
             Struct((Field("t", TIME), Field("s", STRING))),
-            {"t": time(1), "s": "x"},
-            {"t": "01:00:00.000", "s": "x"},
+            {"t": time(7, 8, 9), "s": "x"},
+            {"t": "07:08:09", "s": "x"},
         ),
     }
     query = pull(
@@ -452,7 +477,7 @@ def test_values_of_every_type(http: httpx.Client, service: FakeService) -> None:
     service.answers["SELECT;"] = query
     response = http.post("/query-stream", json={"sql": "SELECT;"})
     assert lines(response)[1] == [shown for _, _, shown in columns.values()]
-    assert "1.50" in response.text
+    assert "1.50,0.00000000," in response.text
     assert lines(response)[0]["columnTypes"][-1] == "STRUCT<`t` TIME, `s` STRING>"
 
 

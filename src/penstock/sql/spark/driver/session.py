@@ -209,11 +209,6 @@ def java_is_alive() -> bool:
     return gateway is not None and gateway.is_alive
 
 
-def java_pid() -> int | None:
-    gateway = _running.get(os.getpid())
-    return None if gateway is None else gateway.process.pid
-
-
 def _python_environment(conf: Mapping[str, str]) -> dict[str, str]:
     """Worker processes of the driver find the packages that this process has, wherever they were started."""
     paths = [str(package_folder()), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(":")))]
@@ -231,14 +226,17 @@ def _connect(gateway: Gateway, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _disconnect(gateway: Gateway) -> None:
-    """Forget what pyspark keeps for the whole process, so that another session can follow."""
+    """Forget what pyspark keeps for the whole process, so that another session can follow.
+
+    Java ends first: py4j closes the connection of a thread that reads from it only once that thread has read the end.
+    """
+    gateway.stop()
     found: Any = SparkContext
     if found._gateway is not None:
         found._gateway.shutdown()
     found._gateway = found._jvm = found._active_spark_context = None
     sessions: Any = SparkSession
     sessions._instantiatedSession = sessions._activeSession = None
-    gateway.stop()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.sql.functions.registry import FunctionRegistry
 from penstock.sql.plan.nodes import SourceNode
+from penstock.sql.spark.worker_log import WorkerLog
 
 OutputMode = Literal["append", "update"]
 
@@ -18,13 +19,15 @@ OutputMode = Literal["append", "update"]
 class BuildContext:
     """`store_path` gives the file of a table's store, or the URL (`http...`) that answers look-ups for it.
 
-    `spark` is a session of the query's own: Python functions are registered in it by name.
+    `spark` is a session of the query's own: Python functions are registered in it by name. `log` hears of
+    those that fail.
     """
 
     spark: SparkSession
     functions: FunctionRegistry
     source_frame: Callable[[SourceNode], DataFrame]
     store_path: Callable[[SourceNode], str]
+    log: WorkerLog
     shuffle_partitions: int = 2
 
 

@@ -1,12 +1,24 @@
-"""One persistent query: what it needs to start, and what becomes of it."""
+"""One persistent query: what it needs to start, and what becomes of it.
+
+`start`, `pause`, `stop`, `lost` and `follow_up` change it: the runner calls one of them at a time. Everything else may
+be asked from any thread at any moment. The states, and what leads from one to the next:
+
+    STARTING  from its beginning or RESUME on, while it waits for its turn, until Spark has its sources. Then RUNNING,
+              or ERROR; PAUSED when it is paused meanwhile. Also while Java is started anew.
+    RUNNING   Spark asks its sources and runs batches. ERROR when Spark ends it.
+    ERROR     tries again after a pause. RUNNING when a batch was done, or no failure came for some seconds: a query
+              that fails again and again never runs in between. For good when another server has taken it over.
+    PAUSED    stopped where it was. STARTING on RESUME.
+"""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -22,10 +34,16 @@ from penstock.sql.plan.nodes import PLAN_VERSION, QueryPlan, Sink
 from penstock.sql.plan.results import retention_of, source_of
 from penstock.sql.spark.building import Builder
 from penstock.sql.spark.running.checkpoints import Checkpoint, checkpoint_uri
+from penstock.sql.spark.running.java_end import is_java_gone
 from penstock.sql.spark.running.markers import Home, Marker, forget_marker, read_marker, send_marker
 from penstock.sql.spark.running.reasons import reason_of
 from penstock.sql.spark.running.sink import Refused, TopicSink
-from penstock.sql.spark.running.starting import start_one_by_one, stream_writer
+from penstock.sql.spark.running.starting import (
+    StartBrokenOffError,
+    is_initializing,
+    start_few_at_once,
+    stream_writer,
+)
 from penstock.sql.spark.source.errors import LOSS_REMEDY
 from penstock.sql.stores.stores import OpenTable, Stores
 
@@ -37,7 +55,13 @@ log = logging.getLogger(__name__)
 _COMMIT_TIMEOUT_S = 30.0
 _DOOR_TIMEOUT_S = 30.0
 _RECORD_OVERHEAD_BYTES = 100
+_SETTLED_S = 3.0
+"""A query without records that has not failed for so long has asked its sources, and runs."""
 _STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+FollowUp = Literal["settle", "fail", "start"]
+"""What time has made necessary: it runs; Spark has ended it; it is time to try again."""
 
 
 class TakenOverError(EngineError):
@@ -48,11 +72,13 @@ class PersistentQuery:
     def __init__(
         self,
         plan: QueryPlan,
-        builder: Builder,
+        builder: Callable[[], Builder],
         kafka: KafkaAccess,
         stores: Stores,
         settings: RunnerSettings,
         tell: Callable[[list[bytes]], None],
+        *,
+        paused: bool = False,
     ) -> None:
         self._plan = plan
         self._builder = builder
@@ -60,7 +86,7 @@ class PersistentQuery:
         self._stores = stores
         self._settings = settings
         self._tell = tell
-        self._state: QueryState = "RUNNING"
+        self._state: QueryState = "PAUSED" if paused else "STARTING"
         self._last_error: str | None = None
         self._last_error_time_ms: int | None = None
         self._owner = uuid.uuid4().hex
@@ -71,19 +97,39 @@ class PersistentQuery:
         self._producer: penstock.Producer | None = None
         self._sink: TopicSink | None = None
         self._streaming: Any = None
+        self._has_settled = False
+        self._started_s = 0.0
+        self._break_off = threading.Event()
+
+    def expect_start(self) -> None:
+        """It will be started when it is its turn. What failed shows its error until it runs."""
+        if self._state != "ERROR":
+            self._state = "STARTING"
+
+    def break_off(self) -> None:
+        """A start that is under way ends at the next step; whoever asks for this stops the query afterwards."""
+        self._break_off.set()
 
     def start(self) -> None:
         """Start, or remember why not and when to try again."""
         self._next_start_s = None
+        if self._streaming is not None or self._break_off.is_set():
+            return
         try:
             self._start()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told as the query's error and tried again
+        except StartBrokenOffError:
+            self._release()
+        except Exception as error:
+            if is_java_gone(error):
+                self._release()
+                raise
             self._failed(error)
 
     def _start(self) -> None:
         plan, kafka = self._plan, self._kafka
         sink = _sink_of(plan)
-        built = self._builder.build(plan)
+        built = self._builder().build(plan)
+        self._check_wanted()
         # What cannot go on here is not taken away from a server where it can: look before fencing, and again after it.
         if (marker := read_marker(kafka, plan.query_id)) is not None:
             self._check_not_taken_over(marker)
@@ -95,6 +141,7 @@ class PersistentQuery:
             )
         )
         producer.init_transactions()
+        self._check_wanted()
         marker = read_marker(kafka, plan.query_id) or self._first_marker(built.session)
         self._check_fits(marker.home, built.session)
         marker = replace(marker, owner=self._owner)
@@ -112,10 +159,18 @@ class PersistentQuery:
             looked_up=built.looked_up,
             refused=Refused(max_bytes=self._largest_record(sink.topic), tell=self._tell),
         )
-        writer = stream_writer(built, plan.query_id)
-        self._streaming = start_one_by_one(writer.option("checkpointLocation", checkpoint.uri).foreachBatch(self._sink))
-        self._state = "RUNNING"
-        log.info("%s runs", plan.query_id)
+        writer = stream_writer(built, plan.query_id).option("checkpointLocation", checkpoint.uri)
+        self._has_settled = False
+        self._streaming = start_few_at_once(writer.foreachBatch(self._sink), self._break_off.is_set)
+        self._started_s = time.monotonic()
+        if not self._streaming.isActive:
+            raise self._why()
+        if self._state == "STARTING" and not is_initializing(self._streaming):
+            self._state = "RUNNING"
+
+    def _check_wanted(self) -> None:
+        if self._break_off.is_set():
+            raise StartBrokenOffError
 
     def _first_marker(self, session: SparkSession) -> Marker:
         """Of a query that never ran: its checkpoint is made first, so that one that is written down is there."""
@@ -191,13 +246,32 @@ class PersistentQuery:
             f"statement. To begin anew, {self._rebuild}"
         )
 
-    def look_after(self) -> None:
-        """Called now and then: notice that Spark stopped, and start again when it is time."""
-        if self._next_start_s is not None and time.monotonic() >= self._next_start_s:
-            self._restarts += 1
-            self.start()
-        elif self._streaming is not None and not self._streaming.isActive:
-            self._failed(self._why())
+    def needed(self) -> FollowUp | None:
+        """Asked now and then: what is to be followed up."""
+        streaming, next_start_s = self._streaming, self._next_start_s
+        if streaming is None:
+            return "start" if next_start_s is not None and time.monotonic() >= next_start_s else None
+        if not streaming.isActive:
+            return "fail"
+        return "settle" if not self._has_settled and self._has_run_well(streaming) else None
+
+    def follow_up(self) -> None:
+        """Asked again: between the look and this somebody may have stopped it."""
+        match self.needed():
+            case "start":
+                self._restarts += 1
+                self.start()
+            case "fail":
+                self._failed(self._why())
+            case "settle":
+                self._has_settled = True
+                self._state = "RUNNING"
+                log.info("%s runs", self._plan.query_id)
+
+    def _has_run_well(self, streaming: Any) -> bool:
+        if self._sink is not None and self._sink.batches_done:
+            return True
+        return time.monotonic() >= self._started_s + _SETTLED_S and not is_initializing(streaming)
 
     def _why(self) -> Exception:
         if self._sink is not None and self._sink.failure is not None:
@@ -221,26 +295,37 @@ class PersistentQuery:
         log.warning("%s failed and starts again in %.0f s: %s", self._plan.query_id, pause_s, self._last_error)
 
     def pause(self) -> None:
-        self.stop()
-        self._state = "PAUSED"
-
-    def resume(self) -> None:
-        if self._state == "PAUSED":
-            self.start()
+        try:
+            self.stop()
+        finally:
+            self._state = "PAUSED"
 
     def stop(self) -> None:
         """Stop between two batches. The checkpoint stays."""
         self._next_start_s = None
-        if self._sink is not None and self._streaming is not None:
+        try:
+            if self._sink is not None and self._streaming is not None:
+                self._sink.door.close(_DOOR_TIMEOUT_S)
+                self._streaming.stop()
+        finally:
+            self._release()
+            self._break_off.clear()
+
+    def lost(self) -> None:
+        """Java has ended, and Spark with it: what is left of this run goes. A commit under way is waited for."""
+        self._next_start_s = None
+        if self._sink is not None:
             self._sink.door.close(_DOOR_TIMEOUT_S)
-            self._streaming.stop()
         self._release()
+        self._break_off.clear()
+        if self._state != "PAUSED":
+            self._state = "STARTING"
 
     def forget(self) -> None:
         """Its checkpoint goes, wherever it was written; the next query of this name begins anew."""
         marker = read_marker(self._kafka, self._plan.query_id)
         if marker is not None:
-            self._checkpoint(self._builder.spark, marker.home).delete()
+            self._checkpoint(self._builder().spark, marker.home).delete()
             forget_marker(self._kafka, self._plan.query_id)
 
     def _release(self) -> None:

@@ -63,6 +63,7 @@ class TopicSink:
         self.door = BatchDoor()
         self.failure: Exception | None = None
         self.rows_written = 0
+        self.batches_done = 0
         self._query_id = query_id
         self._service_id = service_id
         self._sink = sink
@@ -78,6 +79,7 @@ class TopicSink:
         with self.door.batch():
             try:
                 self._write(frame, batch_id)
+                self.batches_done += 1
             except Exception as error:
                 self.failure = error
                 raise

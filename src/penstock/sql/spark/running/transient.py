@@ -20,8 +20,9 @@ from penstock.sql.formats.rows import python_rows
 from penstock.sql.plan.nodes import QueryPlan
 from penstock.sql.spark.building import Builder
 from penstock.sql.spark.running.closing import BatchDoor, QueryClosingError
+from penstock.sql.spark.running.java_end import is_java_gone
 from penstock.sql.spark.running.reasons import reason_of
-from penstock.sql.spark.running.starting import start_one_by_one, stream_writer
+from penstock.sql.spark.running.starting import start_few_at_once, stream_writer
 from penstock.sql.types import SqlType
 
 _DOOR_TIMEOUT_S = 10.0
@@ -44,7 +45,7 @@ class TransientQuery:
         self._looked_up = built.looked_up
         writer = stream_writer(built, self._plan.query_id)
         self._folder.mkdir(parents=True)
-        self._streaming = start_one_by_one(
+        self._streaming = start_few_at_once(
             writer.option("checkpointLocation", str(self._folder)).foreachBatch(self._take)
         )
         threading.Thread(target=self._watch, name=f"watch-{self._plan.query_id}", daemon=True).start()
@@ -52,9 +53,14 @@ class TransientQuery:
     def stop(self) -> None:
         self._queue.end()
         self._door.close(_DOOR_TIMEOUT_S)
-        if self._streaming is not None:
-            self._streaming.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            if self._streaming is not None:
+                self._streaming.stop()
+        except Exception as error:
+            if not is_java_gone(error):
+                raise
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _take(self, frame: DataFrame, batch_id: int) -> None:
         with self._door.batch():

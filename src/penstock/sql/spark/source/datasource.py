@@ -27,6 +27,7 @@ from penstock.sql.spark.source.ranges import OffsetRange, RangesPartition, tasks
 from penstock.sql.spark.source.records import as_rows, record_schema
 from penstock.sql.spark.source.typed import TypedRows, Wanted
 from penstock.sql.spark.source.writing import TopicStreamWriter, TopicWriter, check_columns
+from penstock.sql.spark.worker_log import WorkerLog
 
 
 class PenstockDataSource(DataSource):
@@ -74,7 +75,9 @@ def _rows(ranges: Sequence[OffsetRange], options: ReadOptions) -> Iterator[pa.Re
     if options.typed is None:
         raw = read_ranges(ranges, options, headers=options.include_headers)
         return as_rows(raw, headers=options.include_headers)
-    rows = TypedRows(options.typed, client=options.client, log_topic=options.processing_log, logger=options.logger)
+    rows = TypedRows(
+        options.typed, WorkerLog(client=options.client, topic=options.processing_log, logger=options.logger)
+    )
     return rows.decode(read_ranges(ranges, options, headers=rows.needs_headers))
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.sql.plan.nodes import SourceNode
 from penstock.sql.spark.source.options import typed_options
 from penstock.sql.spark.source.typed import TypedRows, Wanted
+from penstock.sql.spark.worker_log import WorkerLog
 
 SOURCE_SETTING: Final = "spark.penstock.source"
 """Which implementation a session uses: penstock or kafka."""
@@ -82,9 +83,9 @@ def _decoding(wanted: Wanted, options: SourceOptions) -> Any:
     text = wanted.to_json()
     client = {name: str(value) for name, value in options.client_properties.items()}
     client["bootstrap.servers"] = options.bootstrap_servers
-    log_topic, logger = options.processing_log, options.logger
+    log = WorkerLog(client=client, topic=options.processing_log, logger=options.logger)
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from TypedRows(text, client=client, log_topic=log_topic, logger=logger).decode(batches)
+        yield from TypedRows(text, log).decode(batches)
 
     return decode

@@ -7,27 +7,18 @@ Decoders are kept per process: they learn how records are spelled.
 from __future__ import annotations
 
 import functools
-import logging
-import time
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock import KafkaError
-from penstock.sql.formats.bad_records import BadRecord, log_entry, summary_entry
+from penstock.sql.formats.bad_records import BadRecord
 from penstock.sql.formats.decoding import RowDecoder
 from penstock.sql.plan.nodes import SourceNode
-from penstock.sql.spark.source.clients import PRODUCERS
 from penstock.sql.spark.types import source_schema
-
-log = logging.getLogger(__name__)
-
-TOLD_MAX: Final = 1_000
-"""Bad records of one task that are told one by one; the rest is counted."""
+from penstock.sql.spark.worker_log import TOLD_MAX, WorkerLog
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +49,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TypedRows:
-    """`wanted` is the JSON of one; `log_topic` None: bad records are only counted in the worker's log."""
+    """`wanted` is the JSON of one."""
 
-    def __init__(self, wanted: str, *, client: dict[str, str], log_topic: str | None, logger: str) -> None:
+    def __init__(self, wanted: str, log: WorkerLog) -> None:
         self._decoder, self._schema = _decoder(wanted)
-        self._client = client
-        self._log_topic = log_topic
-        self._logger = logger
+        self._log = log
 
     @property
     def needs_headers(self) -> bool:
@@ -81,27 +70,11 @@ class TypedRows:
             if decoded.batch.num_rows:
                 yield self._fitting(decoded.batch)
         if bad:
-            self._tell(bad, untold)
+            self._log.tell_bad_records(bad, untold)
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         used = batch.select(self._schema.names)
         return used if used.schema.equals(self._schema) else used.cast(self._schema)
-
-    def _tell(self, bad: list[BadRecord], untold: int) -> None:
-        log.warning("%d records could not be read, first %s", len(bad) + untold, bad[0].text)
-        if self._log_topic is None:
-            return
-        now_ms = int(time.time() * 1000)
-        entries = [log_entry(each, self._logger, now_ms) for each in bad]
-        if untold:
-            entries.append(summary_entry(bad[-1].topic, untold, self._logger, now_ms))
-        try:
-            with PRODUCERS.lent(dict(self._client)) as producer:
-                for delivery in producer.send_many(self._log_topic, entries):
-                    delivery.result()
-        except KafkaError as error:
-            # The log tells of bad records; that it cannot be written must not stop the good ones.
-            log.warning("the processing log %s could not be written: %s", self._log_topic, error)
 
 
 @functools.lru_cache(maxsize=256)
