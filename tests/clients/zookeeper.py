@@ -1,7 +1,9 @@
-"""A real ZooKeeper, from Maven Central, for the store that keeps offsets there."""
+"""A real ZooKeeper, which PySpark brings among its jars."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import socket
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from tests.support.ports import free_port
 from tests.support.processes import LoggedProcess
 
 START_TIMEOUT_S = 60.0
+JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+"""What a server of its own needs of them."""
 
 
 class ZooKeeper:
@@ -34,7 +38,7 @@ class ZooKeeper:
         }
         config = self._directory / "zoo.cfg"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        options = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", f"{peers.zookeeper_jars()}/*"]
+        options = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", _class_path()]
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         process = LoggedProcess([peers.java(), *options, main, config], self._directory / "zookeeper.log")
         self._process = process
@@ -53,3 +57,11 @@ class ZooKeeper:
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+
+def _class_path() -> str:
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None
+    assert found.submodule_search_locations
+    jars = Path(found.submodule_search_locations[0]) / "jars"
+    return os.pathsep.join(str(jar) for name in JARS for jar in jars.glob(f"{name}*.jar"))

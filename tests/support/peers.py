@@ -40,14 +40,6 @@ _MAVEN_DEPENDENCIES = (
 # Kept apart from the tools: it brings a native database of 70 MB which only its own tests need.
 _MAVEN_STREAMS = (("org.apache.kafka", "kafka-streams", KAFKA_VERSION), ("org.slf4j", "slf4j-nop", "1.7.36"))
 # A compiler in a jar, for machines whose only Java is a runtime.
-ZOOKEEPER_VERSION = "3.9.4"
-
-_MAVEN_ZOOKEEPER = (
-    ("org.apache.zookeeper", "zookeeper", ZOOKEEPER_VERSION),
-    ("io.dropwizard.metrics", "metrics-core", "4.1.12.1"),
-    ("org.xerial.snappy", "snappy-java", "1.1.10.5"),
-)
-
 _MAVEN_COMPILER = (("org.eclipse.jdt", "ecj", "3.33.0"),)
 _NETWORK = "check the network and run the command again"
 
@@ -131,14 +123,6 @@ def streams_jars() -> Path:
     java()
     what = f"Kafka Streams {KAFKA_VERSION} (Maven, about 80 MB)"
     return entry(f"streams-{KAFKA_VERSION}", what, lambda into: _maven_jars(into, _MAVEN_STREAMS, what)) / "lib"
-
-
-@_once
-def zookeeper_jars() -> Path:
-    """The directory with ZooKeeper's jars."""
-    java()
-    what = f"ZooKeeper {ZOOKEEPER_VERSION} (Maven)"
-    return entry(f"zookeeper-{ZOOKEEPER_VERSION}", what, lambda into: _maven_jars(into, _MAVEN_ZOOKEEPER, what)) / "lib"
 
 
 @_once
@@ -270,7 +254,6 @@ ALL: tuple[Callable[[], Path], ...] = (
     java_classes,
     streams_jars,
     streams_classes,
-    zookeeper_jars,
     kcat,
     zsh,
     fish,
