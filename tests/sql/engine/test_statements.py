@@ -246,7 +246,7 @@ def test_terminate_pause_and_resume(engine: Engine, orders: str, runner: Recordi
     assert one(engine, f"TERMINATE {query_id};")["commandStatus"]["message"] == "Query terminated."
     assert runner.calls == [("start", query_id), ("pause", query_id), ("resume", query_id), ("forget", query_id)]
     assert "Unknown queryId" in error_of(engine, f"TERMINATE {query_id};")
-    engine.close_transient = lambda query: query == "transient_1"
+    engine.close_transient = lambda query: query.lower() == "transient_1"
     assert one(engine, "TERMINATE transient_1;")["wasTerminated"]
 
 

@@ -200,6 +200,8 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.close()
         except OSError:
+            if loop.is_closed():
+                return  # uvloop counts as closed although it has refused
             loop.run_until_complete(asyncio.sleep(_CLOSE_PAUSE_S))
         else:
             return

@@ -189,6 +189,8 @@ class Engine:
 
     def _try(self, statement: Statement, text: str, request: Request, trial: Trial) -> None:
         match statement:
+            case ControlQuery(action="TERMINATE", query_id=str(query_id)) if self._push_plan(query_id) is not None:
+                return
             case InsertValues():
                 self._inserter.check(statement, trial.catalog)
             case Describe():
@@ -233,11 +235,13 @@ class Engine:
         )
 
     def _terminate_transient(self, query_id: str, text: str) -> Entity:
-        """Unquoted, the id of a push query arrives in upper case."""
-        as_made = query_id.replace("TRANSIENT_", "transient_", 1)
-        if not (self.close_transient(query_id) or self.close_transient(as_made)):
+        if not self.close_transient(query_id):
             raise SemanticError(f"Unknown queryId: {query_id}.", hint="SHOW QUERIES lists those there are.")
         return entity("terminate_query", text, queryId=query_id, wasTerminated=True)
+
+    def _push_plan(self, query_id: str) -> QueryPlan | None:
+        """Unquoted, the id of a push query arrives in upper case."""
+        return next((plan for plan in self.push_plans() if plan.query_id.upper() == query_id.upper()), None)
 
     def _explain(self, statement: Explain, text: str, request: Request) -> Entity:
         if statement.query_id is None:

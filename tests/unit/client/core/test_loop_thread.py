@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
@@ -19,7 +20,7 @@ import pytest
 
 from penstock.client.core.calling import call_user
 from penstock.client.core.face import BlockingFace, documented_by
-from penstock.client.core.loop_thread import LoopThread
+from penstock.client.core.loop_thread import LoopThread, _close
 from penstock.client.errors import ClientClosed, ForkedClient, InvalidState, KafkaTimeout
 
 
@@ -381,3 +382,28 @@ def test_closing_does_not_wait_for_a_loop_that_cannot_close_yet(monkeypatch: pyt
     assert not closed.is_set()
     may_close.set()
     assert closed.wait(10)
+
+
+class RefusingLoop:
+    """As uvloop with a socket that is still closing: it refuses to close, and counts as closed."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+        raise OSError(errno.EBUSY, "resource busy or locked")
+
+    def run_until_complete(self, work: Any) -> None:
+        work.close()
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+
+
+def test_a_loop_that_refuses_to_close_is_left_to_its_end() -> None:
+    loop: Any = RefusingLoop()
+    _close(loop)
+    assert loop.closed
