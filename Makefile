@@ -22,9 +22,10 @@ $(STAMP): tools/environment.sh pyproject.toml requirements.lock hatch_build.py $
 up: $(STAMP) ## run the broker and the SQL server on this machine, in the foreground, data in ./data
 	@exec $(BIN)/penstock up --data-dir data $(ARGS)
 
+# Hundreds of processes on whatever machine this is: a test that fails is tried once more, and told at the end if it passed.
 test: $(STAMP) lint types ## all tests, with every real part they need
 	@$(BIN)/python tools/prepare_peers.py
-	@$(PYTEST) -n 2 --dist loadscope tests
+	@$(PYTEST) -n 2 --dist loadscope --reruns 1 -rR tests
 
 check: $(STAMP) lint types unit ## the fast part: lint, types, unit tests
 

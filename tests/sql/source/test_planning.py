@@ -160,7 +160,9 @@ def test_offsets_by_number_and_time(plan: Any, producer: Producer, new_topic: Ne
 
 def test_available_now_ends_where_it_was_prepared(plan: Any, producer: Producer, new_topic: NewTopic) -> None:
     topic = new_topic()
-    send(producer, topic, 3)
+    now = int(time.time() * 1000)
+    for number in range(3):
+        send(producer, topic, 1, timestamp_ms=now - 3_000 + number * 1000)
     planner = plan(topic)
     planner.stop_at_present()
     send(producer, topic, 2)
